@@ -1,0 +1,35 @@
+# Every target sets up what it needs: a virtual environment in .venv with everything, and Java 17 if there is none.
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint docs bench lock clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup:  ## a virtual environment in .venv, with everything
+	@sh scripts/setup.sh
+
+demo: setup  ## the main job on embedded parts, live
+	@$(BIN)/penstock demo
+
+test: setup  ## all tests, on the real engine
+	@$(BIN)/python -m pytest
+
+lint: setup  ## ruff, mypy, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+docs: setup  ## writes the generated pages of docs/ anew
+	@$(BIN)/python scripts/write_docs.py
+
+bench: setup  ## times `check --fast` on 50 pipelines
+	@$(BIN)/python scripts/bench_check.py
+
+lock: setup  ## resolves requirements.lock anew from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --no-header --universal --python-version 3.11 --quiet -o requirements.lock
+
+clean:  ## removes the virtual environment and all caches
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis penstock-demo

@@ -1,0 +1,182 @@
+"""Judges pipelines: by their text alone, or with Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.actions.look import look
+from penstock.checks.rule import Disk, Subject
+from penstock.checks.runner import judge
+from penstock.engine import build, resolve
+from penstock.engine.session import Engine
+from penstock.paths import is_local
+from penstock.pipeline.load import Loaded, load
+from penstock.pipeline.model import Pipeline
+from penstock.pipeline.project import Project
+from penstock.problems import Problem, UserError, errors_in
+from penstock.supervise.start import Ready, build_all, guarantee_of
+
+StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], Engine]
+"""Starts Spark for a project, with connectors and settings; the caller closes it."""
+
+
+@dataclass(frozen=True)
+class QuerySummary:
+    """One line on a query."""
+
+    pipeline: str
+    query: str
+    sink: str
+    mode: str
+    promise: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What was looked at and what is wrong with it."""
+
+    pipelines: tuple[str, ...]
+    queries: tuple[QuerySummary, ...]
+    problems: tuple[Problem, ...]
+    fast: bool
+
+    @property
+    def ok(self) -> bool:
+        return not errors_in(self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "fast": self.fast,
+            "pipelines": list(self.pipelines),
+            "queries": [vars(query) for query in self.queries],
+            "problems": [problem.to_json() for problem in self.problems],
+        }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Pipelines that were judged without Spark: what a start needs, or why there can be none."""
+
+    project: Project
+    written: tuple[Pipeline, ...]
+    resolved: tuple[Pipeline, ...] = ()
+    disks: dict[str, Disk] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[Pipeline, Pipeline]]:
+        """Each pipeline that can run, as written and as resolved."""
+        written = {pipeline.name: pipeline for pipeline in self.written}
+        return [(written[pipeline.name], pipeline) for pipeline in self.resolved]
+
+
+def check(
+    start: Path, selection: tuple[str, ...], environment: str | None, start_engine: StartEngine | None
+) -> CheckResult:
+    """Every rule; with an engine Spark's own verdict too. Raises UserError when there is nothing to judge."""
+    loaded = load(start, selection, environment)
+    if start_engine is None:
+        problems = judged_fast(loaded)
+        return _result(loaded.pipelines, problems, fast=True)
+    judged = judge_all(loaded)
+    if errors_in(judged.problems):
+        return _result(loaded.pipelines, judged.problems, fast=False)
+    engine = start_engine(judged.project, *needs_of(judged))
+    try:
+        _, refusals = build_with(engine, judged)
+    finally:
+        engine.close()
+    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False)
+
+
+def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
+    """What the text and the local disk tell: no JVM, no variables."""
+    problems = list(loaded.problems)
+    for pipeline in loaded.pipelines:
+        subject = _subject(loaded, pipeline)
+        try:
+            root = resolve.storage_root(loaded.project, os.environ)
+        except UserError:
+            root = "unset:/"  # a reference that only the engine needs: the storage is not looked at
+        disk = look(loaded.project, pipeline, root)
+        problems += judge(subject)
+        if not errors_in(problems):
+            problems += judge(_with(subject, disk, pipeline), disk=True, spec=False)
+    return tuple(problems)
+
+
+def judge_all(loaded: Loaded) -> Judged:
+    """The same with every reference resolved; Spark's parser will judge the SQL."""
+    problems = list(loaded.problems)
+    resolved: list[Pipeline] = []
+    disks: dict[str, Disk] = {}
+    for pipeline in loaded.pipelines:
+        subject = _subject(loaded, pipeline)
+        found = judge(subject, quick_parser=False)
+        problems += found
+        if errors_in(found):
+            continue
+        try:
+            real = resolve.pipeline(pipeline, loaded.project, os.environ)
+            root = resolve.storage_root(loaded.project, os.environ)
+            disks[pipeline.name] = look(loaded.project, real, root)
+        except UserError as error:
+            problems += error.problems
+            continue
+        resolved.append(real)
+        problems += judge(_with(subject, disks[pipeline.name], real), disk=True, spec=False)
+    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, tuple(problems))
+
+
+def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The connectors and the settings that a process for these pipelines starts with."""
+    catalogs = {name for catalog in judged.project.catalogs.values() for name in catalog.connectors}
+    connections = {
+        name
+        for pipeline in judged.resolved
+        for node in (*pipeline.sources, *pipeline.sinks)
+        if (used := getattr(node.spec, "connection", None))
+        for name in judged.project.connections[used].connectors
+    }
+    connectors = tuple(sorted({*build.connectors_of(judged.resolved), *catalogs, *connections}))
+    return connectors, resolve.project_settings(judged.project, os.environ)
+
+
+def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Problem]]:
+    """Declares everything to Spark, with a last look at a storage that only Spark can reach."""
+    root = resolve.storage_root(judged.project, os.environ)
+    if not is_local(root):
+        storage = engine.storage(root)
+        for pipeline in judged.resolved:
+            judged.disks[pipeline.name] = look(judged.project, pipeline, root, storage)
+        subjects = [Subject(judged.project, pipeline, (), judged.disks[pipeline.name]) for pipeline in judged.resolved]
+        found = [problem for subject in subjects for problem in judge(subject, disk=True, spec=False)]
+        remote = [problem for problem in found if problem not in judged.problems]
+        if errors_in(remote):
+            return [], remote
+    return build_all(engine, judged.project, judged.pairs, judged.disks)
+
+
+def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
+    others = tuple(other for other in (*loaded.pipelines, *loaded.others) if other is not pipeline)
+    return Subject(loaded.project, pipeline, others)
+
+
+def _with(subject: Subject, disk: Disk, pipeline: Pipeline) -> Subject:
+    return Subject(subject.project, pipeline, subject.others, disk)
+
+
+def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool) -> CheckResult:
+    queries = tuple(
+        QuerySummary(pipeline.name, query.name, f"{query.sink.name} ({query.sink.spec.type})", query.settings.mode,
+                     guarantee_of(pipeline, query).promise, guarantee_of(pipeline, query).reason)
+        for pipeline in pipelines
+        for query in pipeline.queries
+    )  # fmt: skip
+    return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast)

@@ -1,0 +1,77 @@
+"""Runs pipelines under supervision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.actions.check import StartEngine, build_with, judge_all, needs_of
+from penstock.pipeline.load import load
+from penstock.problems import Problem, errors_in
+from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
+from penstock.supervise.start import start_all
+from penstock.triggers import Trigger
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended."""
+
+    queries: tuple[QueryView, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    elapsed_seconds: float = 0.0
+    started: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not errors_in(self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "started": self.started,
+            "elapsed_seconds": round(self.elapsed_seconds, 3),
+            "queries": [query.to_json() for query in self.queries],
+            "problems": [problem.to_json() for problem in self.problems],
+        }
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How long to run."""
+
+    once: bool = False
+    """Take what is there now, and end."""
+    for_seconds: float | None = None
+
+
+def run(
+    start: Path,
+    selection: tuple[str, ...],
+    environment: str | None,
+    options: RunOptions,
+    start_engine: StartEngine,
+    stop: Stop,
+    on_snapshot: Callable[[Snapshot], None],
+    on_console: Callable[[str], None],
+) -> RunResult:
+    """Checks, builds, starts and watches. Nothing is written before everything is found well."""
+    judged = judge_all(load(start, selection, environment))
+    if errors_in(judged.problems):
+        return RunResult(problems=judged.problems)
+    engine = start_engine(judged.project, *needs_of(judged))
+    with ExitStack() as cleanup:
+        cleanup.callback(engine.close)
+        ready, refusals = build_with(engine, judged)
+        if errors_in(refusals):
+            return RunResult(problems=(*judged.problems, *refusals))
+        cleanup.enter_context(engine.console_to(on_console))
+        running = start_all(
+            engine, judged.project, ready, judged.disks, Trigger("available_now") if options.once else None, cleanup
+        )
+        last = watch(running, stop, on_snapshot, options.for_seconds)
+    failed = tuple(query.problem for query in last.queries if query.problem)
+    return RunResult(last.queries, (*judged.problems, *failed), last.elapsed_seconds, started=True)

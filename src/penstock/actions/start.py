@@ -1,0 +1,90 @@
+"""Starts a pipeline from Python and gives a handle on it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.actions.check import build_with, judge_all, needs_of
+from penstock.engine import session
+from penstock.pipeline import project as projects
+from penstock.pipeline.load import Loaded, find_root
+from penstock.pipeline.model import Pipeline
+from penstock.problems import UserError, errors_in
+from penstock.supervise.loop import Stop, watch
+from penstock.supervise.running import RunningQuery
+from penstock.supervise.start import start_all
+from penstock.triggers import Trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Handle:
+    """A running pipeline. Use it as a context manager, or call `stop()`: it then also gives back its lock and Spark."""
+
+    def __init__(self, queries: list[RunningQuery], sinks: dict[str, str], cleanup: ExitStack) -> None:
+        self._sinks, self._cleanup = sinks, cleanup
+        self.queries: dict[str, RunningQuery] = {query.name: query for query in queries}
+
+    @property
+    def is_active(self) -> bool:
+        return any(query.is_active for query in self.queries.values())
+
+    def table(self, sink: str) -> DataFrame:
+        """The rows that the memory sink of that name holds now."""
+        return self.queries[self._sinks[sink]].table()
+
+    def await_termination(self, timeout_seconds: float | None = None) -> bool:
+        """Waits for all queries, or until the time is over; tells whether all have ended. UserError if one failed."""
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        for query in self.queries.values():
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not query.await_termination(left):
+                return False
+        failed = [query.exception for query in self.queries.values()]
+        if problems := [problem for problem in failed if problem]:
+            raise UserError(problems)
+        return True
+
+    def stop(self) -> None:
+        """Lets the batches under way commit, then ends every query."""
+        if self.is_active:
+            stop = Stop()
+            stop.ask()
+            watch(list(self.queries.values()), stop, lambda snapshot: None)
+        self._cleanup.close()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start(pipeline: Pipeline, folder: Path, environment: str | None, trigger: Trigger | None) -> Handle:
+    """Raises UserError before anything is written."""
+    root = find_root(folder)
+    project = projects.load(root, environment) if root else projects.bare(folder.resolve())
+    judged = judge_all(Loaded(project, (pipeline,)))
+    if errors_in(judged.problems):
+        raise UserError(judged.problems)
+    with ExitStack() as cleanup:
+        running = session.running()
+        if running is not None:
+            engine = session.attach(running)
+        else:
+            connectors, settings = needs_of(judged)
+            engine = session.start(project.name, settings, project.local_folder, connectors)
+        cleanup.callback(engine.close)
+        ready, refusals = build_with(engine, judged)
+        if errors_in(refusals):
+            raise UserError(refusals)
+        queries = start_all(engine, project, ready, judged.disks, trigger, cleanup)
+        sinks = {sink.name: query.name for query in pipeline.queries for sink in query.sinks}
+        return Handle(queries, sinks, cleanup.pop_all())

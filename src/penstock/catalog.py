@@ -1,0 +1,91 @@
+"""The one readable list of all parts: alphabetical, then those of other installed packages.
+
+To add a part, write its one file and name it here. Another package adds one through an entry point in the group
+`penstock.sources`, `penstock.steps` or `penstock.sinks`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from penstock.connections import kafka, postgres
+from penstock.connections.connection import ConnectionSpec
+from penstock.sinks import console, memory
+from penstock.sinks import files as files_sink
+from penstock.sinks import spark as spark_sink
+from penstock.sinks import table as table_sink
+from penstock.sinks.sink import SinkSpec
+from penstock.sources import files, rate, rate_micro_batch, socket, spark, table
+from penstock.sources.source import SourceSpec
+from penstock.spark_catalogs import CatalogSpec, Custom, Hive, Iceberg
+from penstock.spec import Part
+from penstock.transforms import python, sql
+from penstock.transforms.step import StepSpec
+
+CONNECTIONS: tuple[type[ConnectionSpec], ...] = (
+    kafka.Kafka,
+    postgres.Postgres,
+)
+SPARK_CATALOGS: tuple[type[CatalogSpec], ...] = (
+    Custom,
+    Hive,
+    Iceberg,
+)
+SOURCES: tuple[type[SourceSpec], ...] = (
+    files.Files,
+    rate.Rate,
+    rate_micro_batch.RateMicroBatch,
+    socket.Socket,
+    spark.Spark,
+    table.Table,
+)
+STEPS: tuple[type[StepSpec], ...] = (
+    python.Python,
+    sql.Sql,
+)
+SINKS: tuple[type[SinkSpec], ...] = (
+    console.Console,
+    files_sink.Files,
+    memory.Memory,
+    spark_sink.Spark,
+    table_sink.Table,
+)
+
+P = TypeVar("P", bound=Part)
+
+
+@cache
+def connections() -> dict[str, type[ConnectionSpec]]:
+    return {type_of(part): part for part in CONNECTIONS}
+
+
+@cache
+def spark_catalogs() -> dict[str, type[CatalogSpec]]:
+    return {type_of(part): part for part in SPARK_CATALOGS}
+
+
+@cache
+def sources() -> dict[str, type[SourceSpec]]:
+    return {type_of(part): part for part in (*SOURCES, *_of_others("penstock.sources", SourceSpec))}
+
+
+@cache
+def steps() -> dict[str, type[StepSpec]]:
+    return {part.key: part for part in (*STEPS, *_of_others("penstock.steps", StepSpec))}
+
+
+@cache
+def sinks() -> dict[str, type[SinkSpec]]:
+    return {type_of(part): part for part in (*SINKS, *_of_others("penstock.sinks", SinkSpec))}
+
+
+def type_of(part: type[Part]) -> str:
+    """The word that a user writes after `type:`."""
+    return str(part.model_fields["type"].default)
+
+
+def _of_others(group: str, base: type[P]) -> list[type[P]]:
+    found = [entry.load() for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)]
+    return [part for part in found if isinstance(part, type) and issubclass(part, base)]

@@ -1,0 +1,1 @@
+"""A query's durable memory: its folders, its manifest, its lock."""

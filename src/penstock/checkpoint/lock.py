@@ -1,0 +1,55 @@
+"""One process per pipeline: a lock on a local disk, held by the JVM.
+
+The JVM outlives a killed Python by a second or two and still writes, so a lock that Python held would be gone too
+early. A lock on one machine cannot see another machine: two machines on one storage are not kept apart by it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.problems import Problem, UserError
+
+
+@contextmanager
+def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
+    """Holds a pipeline's lock. Raises UserError when another process has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{pipeline}.lock"
+    handle = jvm.java.io.RandomAccessFile(str(file), "rw")
+    lock = _try_lock(handle)
+    if lock is None:
+        handle.close()
+        raise UserError(_taken(pipeline, _holder(file)))
+    # The holder's id stands in a file of its own: a locked file cannot be read everywhere.
+    file.with_suffix(".pid").write_text(str(os.getpid()), encoding="utf-8")
+    try:
+        yield
+    finally:
+        lock.release()
+        handle.close()
+
+
+def _try_lock(handle: Any) -> Any:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return handle.getChannel().tryLock()
+    except Py4JJavaError:  # OverlappingFileLockException: this very process holds it
+        return None
+
+
+def _holder(file: Path) -> str:
+    try:
+        return f"process {file.with_suffix('.pid').read_text(encoding='utf-8')}"
+    except OSError:
+        return "another process"
+
+
+def _taken(pipeline: str, holder: str) -> Problem:
+    return Problem("CHECKPOINT003", f"the pipeline `{pipeline}` is being run by {holder}",
+                   "stop that one first; two runs on one checkpoint would spoil it")  # fmt: skip

@@ -1,0 +1,71 @@
+"""Checkpoint files → facts. No JVM is needed where the storage is local."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from penstock.checkpoint import folders, manifest
+from penstock.checkpoint.manifest import Manifest
+from penstock.facts import CheckpointFacts, ReadFile
+from penstock.paths import is_local, to_local
+from penstock.storage import Storage, join
+
+_LAST_FILES = 200
+"""How many of the last read files are compared with the disk: enough to see a writer that appends."""
+
+
+def checkpoint(storage: Storage, query_folder: str, query: str) -> CheckpointFacts | None:
+    """The newest generation of a query, or None when it never ran."""
+    generations = folders.generations_in(storage, query_folder)
+    if not generations:
+        return None
+    newest = generations[-1]
+    born = read_manifest(storage, query_folder, newest)
+    path = folders.generation_folder(query_folder, newest)
+    return CheckpointFacts(
+        query=query,
+        generation=newest,
+        path=path,
+        id=born.id,
+        settings=born.settings,
+        partition_columns=born.partition_columns,
+        last_offset=last_batch(storage, path, "offsets"),
+        last_commit=last_batch(storage, path, "commits"),
+        read_files=tuple(read_files(storage, path)),
+    )
+
+
+def read_manifest(storage: Storage, query_folder: str, generation: int) -> Manifest:
+    file = folders.manifest_file(query_folder, generation)
+    return manifest.from_text(storage.read_text(file), file)
+
+
+def last_batch(storage: Storage, checkpoint_folder: str, log: str) -> int | None:
+    """The newest batch in a checkpoint's `offsets` or `commits`."""
+    batches = [int(entry.name) for entry in storage.entries(join(checkpoint_folder, log)) if entry.name.isdigit()]
+    return max(batches, default=None)
+
+
+def batch_under_way(storage: Storage, checkpoint_folder: str) -> int | None:
+    """Spark writes a batch's offsets before it runs and its commit after: in between, the batch is under way."""
+    planned = last_batch(storage, checkpoint_folder, "offsets")
+    return None if planned == last_batch(storage, checkpoint_folder, "commits") else planned
+
+
+def read_files(storage: Storage, checkpoint_folder: str) -> Iterator[ReadFile]:
+    """The last files that the query's file sources have read, beside what they are on disk now. Local files only."""
+    sources = join(checkpoint_folder, "sources")
+    for source in storage.entries(sources):
+        logs = [entry for entry in storage.entries(source.path) if entry.name.split(".")[0].isdigit()]
+        lines: list[str] = []
+        for log in sorted(logs, key=lambda entry: int(entry.name.split(".")[0]), reverse=True):
+            lines += [line for line in storage.read_text(log.path).splitlines() if line.startswith("{")]
+            if len(lines) >= _LAST_FILES:
+                break
+        for line in lines[:_LAST_FILES]:
+            entry = json.loads(line)
+            if is_local(entry.get("path", "s3:/")):
+                local = to_local(entry["path"])
+                now = int(local.stat().st_mtime * 1_000) if local.exists() else None
+                yield ReadFile(str(local), entry["timestamp"], entry["batchId"], now)

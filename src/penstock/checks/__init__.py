@@ -1,0 +1,1 @@
+"""Judgement before anything runs: one rule, one pure function."""

@@ -1,0 +1,325 @@
+"""Queries: their sinks, modes, triggers, settings and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.checks.rule import Finding, Subject, rule
+from penstock.paths import matches
+from penstock.problems import did_you_mean
+from penstock.references import has_reference
+from penstock.sinks.files import Files as FilesSink
+
+
+@rule(
+    "SINK001",
+    wrong="""
+    pipeline: totals
+    sources: {ticks: {type: rate}}
+    steps: {total: {sql: SELECT count(*) AS ticks FROM ticks}}
+    sinks: {out: {of: total, type: files, path: out, format: parquet}}
+    queries: {total: {mode: complete}}
+    """,
+    right="""
+    pipeline: totals
+    sources: {ticks: {type: rate}}
+    steps: {total: {sql: SELECT count(*) AS ticks FROM ticks}}
+    sinks: {out: {of: total, type: memory}}
+    queries: {total: {mode: complete}}
+    """,
+)
+def mode_not_for_sink(subject: Subject) -> Iterator[Finding]:
+    """A sink cannot take the query's output mode.
+
+    Files are only ever added to, so they take `append`: rows that are final. `update` and `complete` change rows.
+    """
+    for query in subject.pipeline.queries:
+        for sink in query.sinks:
+            if query.settings.mode not in sink.spec.modes:
+                taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.modes))
+                yield (
+                    f"sink `{sink.name}` of type `{sink.spec.type}` does not take mode `{query.settings.mode}`",
+                    f"use mode {taken}, with a watermark if the query aggregates, or another sink",
+                    query.origin.at("mode"),
+                )
+
+
+@rule(
+    "SINK002",
+    wrong="""
+    pipeline: both
+    sources: {ticks: {type: rate}}
+    sinks:
+      screen: {of: ticks, type: console}
+      folder: {of: ticks, type: files, path: out, format: json}
+    """,
+    right="""
+    pipeline: both
+    sources: {ticks: {type: rate}}
+    steps: {stored: {sql: SELECT * FROM ticks}}
+    sinks:
+      screen: {of: ticks, type: console}
+      folder: {of: stored, type: files, path: out, format: json}
+    """,
+)
+def several_sinks(subject: Subject) -> Iterator[Finding]:
+    """One step feeds several sinks.
+
+    A query writes one sink, so that a crash between two can repeat neither. A second step makes a second query, with a
+    checkpoint of its own.
+    """
+    for query in subject.pipeline.queries:
+        if len(query.sinks) > 1:
+            named = ", ".join(f"`{sink.name}`" for sink in query.sinks)
+            second = query.sinks[1]
+            yield (
+                f"`{query.name}` feeds several sinks: {named}",
+                f"add a step `{query.name}_{second.name}: {{sql: SELECT * FROM {query.name}}}`"
+                f" and feed `{second.name}` from it",
+                second.origin.at("of"),
+            )
+
+
+@rule(
+    "SINK003",
+    wrong="""
+    pipeline: crowd
+    sources: {ticks: {type: rate}}
+    steps: {odd: {sql: SELECT * FROM ticks WHERE value % 2 = 1}}
+    sinks:
+      all: {of: ticks, type: files, path: out, format: json}
+      odd_ones: {of: odd, type: files, path: out, format: json}
+    """,
+    right="""
+    pipeline: room
+    sources: {ticks: {type: rate}}
+    steps: {odd: {sql: SELECT * FROM ticks WHERE value % 2 = 1}}
+    sinks:
+      every_one: {of: ticks, type: files, path: out/all, format: json}
+      odd_ones: {of: odd, type: files, path: out/odd, format: json}
+    """,
+)
+def two_sinks_one_folder(subject: Subject) -> Iterator[Finding]:
+    """Two sinks write into one folder.
+
+    Each keeps its own log of the folder and takes the other's files for rubbish; readers then miss rows.
+    """
+    sinks = [
+        (pipeline.name, sink, sink.spec.path)
+        for pipeline in (subject.pipeline, *subject.others)
+        for sink in pipeline.sinks
+        if isinstance(sink.spec, FilesSink) and not has_reference(sink.spec.path)
+    ]
+    for index, (pipeline_name, sink, path) in enumerate(sinks):
+        if pipeline_name != subject.pipeline.name:
+            continue
+        earlier = [s for n, s, p in (*sinks[:index], *(x for x in sinks[index + 1 :] if x[0] != pipeline_name))
+                   if matches(subject.path(p), subject.path(path))]  # fmt: skip
+        if earlier:
+            yield (
+                f"sinks `{earlier[0].name}` and `{sink.name}` write into one folder: `{path}`",
+                "give each sink a folder of its own",
+                sink.origin.at("path"),
+            )
+
+
+@rule(
+    "SOURCE001",
+    "warning",
+    wrong="""
+    pipeline: wire
+    sources: {lines: {type: socket, host: localhost, port: 9999}}
+    sinks: {out: {of: lines, type: files, path: out, format: text}}
+    """,
+    right="""
+    pipeline: folder
+    sources: {lines: {type: files, path: in, format: text}}
+    sinks: {out: {of: lines, type: files, path: out, format: text}}
+    """,
+)
+def not_replayable(subject: Subject) -> Iterator[Finding]:
+    """A source cannot be read again after a crash.
+
+    Rows that were read and not yet written are lost then, whatever the sink promises. Good for learning only. Each run
+    begins anew, without a checkpoint.
+    """
+    for source in subject.pipeline.sources:
+        if not source.spec.replayable:
+            sinks = [sink for sink in subject.pipeline.sinks if source in subject.pipeline.upstream(sink.of)]
+            if any(sink.spec.guarantee.promise != "none" for sink in sinks):
+                yield (
+                    f"source `{source.name}` of type `{source.spec.type}` cannot be replayed: a crash loses rows",
+                    "read from Kafka or files where rows matter",
+                    source.origin.at("type"),
+                )
+
+
+@rule(
+    "QUERY001",
+    wrong="""
+    pipeline: private
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: console}}
+    queries: {ticks: {spark: {spark.driver.memory: 4g}}}
+    """,
+    right="""
+    pipeline: private
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: console}}
+    queries: {ticks: {spark: {spark.sql.shuffle.partitions: 4}}}
+    """,
+)
+def setting_of_the_process(subject: Subject) -> Iterator[Finding]:
+    """A query sets what belongs to the whole process.
+
+    Queries run in sessions of one Spark. Only settings that start with `spark.sql.` differ from session to session.
+    """
+    for query in subject.pipeline.queries:
+        for key in query.settings.spark:
+            if not key.startswith("spark.sql."):
+                yield (
+                    f"`{key}` belongs to the process, not to query `{query.name}`",
+                    "set it under `spark:` in penstock.yaml",
+                    query.origin.at("spark", key),
+                )
+
+
+@rule(
+    "TRIGGER001",
+    "warning",
+    wrong="""
+    pipeline: nightly
+    sources: {lines: {type: files, path: in, format: text}}
+    sinks: {out: {of: lines, type: console}}
+    queries: {lines: {trigger: once}}
+    """,
+    right="""
+    pipeline: nightly
+    sources: {lines: {type: files, path: in, format: text}}
+    sinks: {out: {of: lines, type: console}}
+    queries: {lines: {trigger: available_now}}
+    """,
+)
+def once_is_deprecated(subject: Subject) -> Iterator[Finding]:
+    """`once` takes everything in one batch, and Spark has deprecated it.
+
+    `available_now` honours rate limits, moves the watermark from batch to batch and ends with a last empty batch.
+    """
+    for query in subject.pipeline.queries:
+        if query.trigger is not None and query.trigger.kind == "once":
+            yield (f"query `{query.name}` uses the trigger `once`", "use `available_now`", query.origin.at("trigger"))
+
+
+@rule(
+    "LATENCY001",
+    wrong="""
+    pipeline: quick
+    latency: realtime
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: console}}
+    """,
+    right="""
+    pipeline: quick
+    latency: low
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: console}}
+    """,
+)
+def realtime_not_possible(subject: Subject) -> Iterator[Finding]:
+    """A query cannot have `latency: realtime`.
+
+    Spark's Real-Time Mode reads from Kafka only. Penstock never falls back in silence to something slower.
+    """
+    for query in subject.pipeline.queries:
+        if query.latency == "realtime":
+            sources = subject.pipeline.sources_of(query.name)
+            named = ", ".join(f"`{source.name}` ({source.spec.type})" for source in sources)
+            where = query.origin.at("latency") if query.settings.latency else subject.pipeline.origin.at("latency")
+            yield (f"query `{query.name}` cannot run in real time: it reads from {named}", "use `latency: low`", where)
+
+
+@rule(
+    "PROJECT005",
+    wrong="""
+    pipeline: afar
+    sources: {events: {type: spark, format: kafka, connection: brokr, spark_options: {subscribe: events}}}
+    sinks: {out: {of: events, type: console}}
+    """,
+    right="""
+    pipeline: afar
+    sources: {events: {type: spark, format: kafka, spark_options: {subscribe: events}}}
+    sinks: {out: {of: events, type: console}}
+    """,
+)
+def unknown_connection(subject: Subject) -> Iterator[Finding]:
+    """A source or sink names a connection that the project does not declare."""
+    known = subject.project.connections
+    for node in (*subject.pipeline.sources, *subject.pipeline.sinks):
+        name = getattr(node.spec, "connection", None)
+        if name is not None and name not in known:
+            yield (
+                f"there is no connection `{name}`{did_you_mean(name, known)}",
+                "declare it under `connections:` in penstock.yaml",
+                node.origin.at("connection"),
+            )
+
+
+@rule(
+    "CHECKPOINT001",
+    needs="disk",
+    wrong="step `revenue` became `sales`, and its checkpoint was left behind",
+    right="queries: {sales: {was: revenue}}",
+)
+def orphaned_checkpoint(subject: Subject) -> Iterator[Finding]:
+    """A checkpoint belongs to no query any more.
+
+    A query is named after its step. When the step is renamed, the query would start from nothing: it would read
+    everything again and forget its state. `was:` tells it to go on where the former name stopped.
+    """
+    new = [query.name for query in subject.pipeline.queries if query.name not in subject.disk.checkpoints]
+    for orphan in subject.disk.orphans:
+        renamed = new[0] if len(new) == 1 else "<new name>"
+        yield (
+            f"the checkpoint of `{orphan}` has no query any more; a renamed step would start from nothing",
+            f"if `{orphan}` was renamed, add `queries: {{{renamed}: {{was: {orphan}}}}}`;"
+            " if it is done with, move its folder out of the storage's `checkpoints`",
+            subject.pipeline.origin.where,
+        )
+
+
+@rule("CHECKPOINT002", needs="disk", wrong="`storage: /var/streams`, where this user may not write", right="")
+def storage_not_writable(subject: Subject) -> Iterator[Finding]:
+    """Checkpoints cannot be written to the project's storage."""
+    storage = subject.disk.storage
+    if storage is not None and (storage.is_file or not storage.writable):
+        why = "it is a file" if storage.is_file else "this user may not write there"
+        yield (
+            f"checkpoints cannot be kept in `{storage.path}`: {why}",
+            "change `storage` in penstock.yaml, or the rights of the folder",
+            subject.project.origin.at("storage"),
+        )
+
+
+@rule(
+    "CHECKPOINT005",
+    "warning",
+    needs="disk",
+    wrong="`spark.sql.shuffle.partitions` is 8; the checkpoint was born with 2",
+    right="",
+)
+def birth_setting_changed(subject: Subject) -> Iterator[Finding]:
+    """A setting differs from what the checkpoint was born with, and is not used.
+
+    The number of shuffle partitions, the state store and its format, and the watermark policy are fixed for the life
+    of a checkpoint. Spark ignores a change of some and fails on others; Penstock keeps what the checkpoint has.
+    """
+    for query in subject.pipeline.queries:
+        born = subject.disk.checkpoints.get(query.name)
+        for key, value in query.settings.spark.items() if born else ():
+            before = born.settings.get(key) if born else None
+            if before is not None and before != str(value):
+                yield (
+                    f"`{key}: {value}` has no effect on `{query.name}`: its checkpoint was born with {before}",
+                    "remove the setting, or start a new query under a new name",
+                    query.origin.at("spark", key),
+                )

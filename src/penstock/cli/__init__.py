@@ -1,0 +1,1 @@
+"""The terminal: parse, call the action, render. One file per command."""

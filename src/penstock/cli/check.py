@@ -1,0 +1,57 @@
+"""`penstock check`: every rule, and Spark's own verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from penstock.cli.options import Env, Json, Pipelines, Project
+from penstock.cli.screen import PROBLEMS, out, print_json, show_problems
+
+
+def check(
+    pipelines: Pipelines = None,
+    fast: bool = typer.Option(
+        False, "--fast", help="Without Spark: what the text and the disk tell, in under a second."
+    ),
+    env: Env = None,
+    project: Project = Path(),
+    as_json: Json = False,
+) -> None:
+    """Finds what is wrong before anything runs."""
+    from penstock.actions import check as action
+    from penstock.pipeline.load import find_root
+
+    start_engine = None
+    if not fast:
+        from penstock.cli.engine import starter
+
+        start_engine = starter(quiet=as_json)
+    result = action.check(project, tuple(pipelines or ()), env, start_engine)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        show_problems(result.problems, find_root(project) or project)
+        if result.ok:
+            _show_summary(result)
+    raise typer.Exit(0 if result.ok else PROBLEMS)
+
+
+def _show_summary(result: object) -> None:
+    from rich.table import Table
+
+    from penstock.actions.check import CheckResult
+
+    assert isinstance(result, CheckResult)  # noqa: S101 - imported late, for speed
+    if not result.fast:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for header in ("pipeline", "query", "sink", "mode", "promise", "because"):
+            table.add_column(header)
+        for query in result.queries:
+            table.add_row(
+                query.pipeline, query.query, query.sink, query.mode, f"[bold]{query.promise}[/]", query.reason
+            )
+        out.print(table)
+    count = len(result.pipelines)
+    out.print(f"[bold green]✓[/] {count} pipeline{'s' * (count != 1)} checked")

@@ -1,0 +1,42 @@
+"""Starts the engine with something to look at while it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from penstock.actions.check import StartEngine
+from penstock.cli.screen import err
+from penstock.engine import session
+from penstock.engine.session import Engine
+from penstock.pipeline.project import Project
+
+
+def starter(quiet: bool) -> StartEngine:
+    """A way to start Spark that shows a spinner, and a bar while connectors are fetched."""
+
+    def start(project: Project, connectors: tuple[str, ...], settings: dict[str, str]) -> Engine:
+        with _shown(quiet) as progress:
+            spinner = progress.add_task("Starting Spark", total=None)
+            fetching = None
+
+            def fetched(done: int, total: int, name: str) -> None:
+                nonlocal fetching
+                if fetching is None:
+                    fetching = progress.add_task("Fetching connectors", total=total)
+                progress.update(fetching, completed=done, total=total, description=f"Fetched {name}")
+
+            engine = session.start(project.name, settings, project.local_folder, connectors, fetched)
+            progress.remove_task(spinner)
+            return engine
+
+    return start
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Progress]:
+    columns = (TextColumn("[dim]{task.description}[/]"), BarColumn(bar_width=30))
+    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+        yield progress

@@ -1,0 +1,182 @@
+"""What a run looks like: a live table, a progress bar for `--once`, plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from penstock.actions.run import RunResult
+from penstock.cli.screen import is_interactive, out
+from penstock.durations import to_words
+from penstock.supervise.loop import QueryView, Snapshot
+
+_STATE_STYLE = {
+    "running": "bold green",
+    "waiting": "green",
+    "stopping": "yellow",
+    "done": "bold green",
+    "stopped": "yellow",
+    "failed": "bold red",
+}
+_STATE_MARK = {"running": "●", "waiting": "○", "stopping": "◌", "done": "✓", "stopped": "■", "failed": "✗"}
+
+
+class View:
+    """Shows nothing; the base of all views."""
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        return None
+
+    def console_line(self, line: str) -> None:
+        return None
+
+    def ended(self, result: RunResult) -> None:
+        return None
+
+
+class PlainView(View):
+    """A line for each batch: for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, str], int] = {}
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        for query in snapshot.queries:
+            key = (query.pipeline, query.name)
+            if query.last and self._shown.get(key) != query.last.batch:
+                self._shown[key] = query.last.batch
+                out.print(
+                    f"{time.strftime('%H:%M:%S')} {query.pipeline}.{query.name} {_batch_words(query)}", soft_wrap=True
+                )
+
+    def console_line(self, line: str) -> None:
+        out.print(line, markup=False, soft_wrap=True)
+
+    def ended(self, result: RunResult) -> None:
+        show_end(result)
+
+
+class LiveView(View):
+    """A table that changes in place, with a bar per query when the run has an end."""
+
+    def __init__(self, once: bool) -> None:
+        self._once = once
+        self._live = Live(console=out, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self._live.start()  # not before the first batch: a spinner of the engine's start uses the screen until then
+        self._live.update(live_table(snapshot, self._once))
+
+    def console_line(self, line: str) -> None:
+        out.print(line, markup=False)
+
+    def ended(self, result: RunResult) -> None:
+        show_end(result)
+
+
+def view_for(once: bool, as_json: bool) -> View:
+    if as_json:
+        return View()
+    return LiveView(once) if is_interactive() else PlainView()
+
+
+def live_table(snapshot: Snapshot, once: bool) -> Group:
+    """Per query: state, batch, rows in and out a second, lag, watermark, the last batch's time."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("query")
+    table.add_column("state")
+    for header in ("batch", "rows in", "in/s", "out/s", "behind"):
+        table.add_column(header, justify="right")
+    table.add_column("watermark")
+    table.add_column("last batch", justify="right")
+    if once:
+        table.add_column("taken", width=22)
+    for query in snapshot.queries:
+        cells = [*_cells(query)]
+        table.add_row(*cells, *([_bar(query)] if once else []))
+    note = (
+        "stopping: batches under way commit first; Ctrl-C again ends at once" if snapshot.stopping else "Ctrl-C stops"
+    )
+    footer = Spinner("dots", Text(f" {to_words(snapshot.elapsed_seconds * 1_000)}  ·  {note}", style="dim"))
+    return Group(table, footer)
+
+
+def _cells(query: QueryView) -> list[str | Text]:
+    last = query.last
+    state = Text(f"{_STATE_MARK[query.state]} {query.state}", style=_STATE_STYLE[query.state])
+    name = Text.assemble((f"{query.pipeline}.", "dim"), (query.name, "bold"))
+    if last is None:
+        return [name, state, "–", "–", "–", "–", "–", "–", "–"]
+    out_rate = (
+        (last.rows_out or 0) * 1_000 / last.duration_ms if last.duration_ms and last.rows_out is not None else None
+    )
+    return [
+        name,
+        state,
+        f"{last.batch:,}",
+        f"{query.rows_in:,}",
+        f"{last.rows_processed_per_second:,.0f}",
+        "–" if out_rate is None else f"{out_rate:,.0f}",
+        "–" if last.behind is None else f"{last.behind:,.0f}",
+        _time_of(last.watermark),
+        to_words(last.duration_ms),
+    ]
+
+
+def _bar(query: QueryView) -> ProgressBar:
+    if query.share is None:
+        return ProgressBar(total=None, width=20, pulse=True)
+    return ProgressBar(total=1.0, completed=query.share, width=20)
+
+
+def _batch_words(query: QueryView) -> str:
+    last = query.last
+    if last is None:
+        return ""
+    words = [f"batch {last.batch}", f"{last.rows_in:,} rows in"]
+    if last.rows_out is not None:
+        words.append(f"{last.rows_out:,} out")
+    words.append(to_words(last.duration_ms))
+    if last.watermark:
+        words.append(f"watermark {_time_of(last.watermark)}")
+    if last.late_rows:
+        words.append(f"{last.late_rows:,} late")
+    return " · ".join(words)
+
+
+def _time_of(watermark: str | None) -> str:
+    return watermark.replace("T", " ").removesuffix("Z").removesuffix(".000") if watermark else "–"
+
+
+def show_end(result: RunResult) -> None:
+    """One line per query: how it ended and what it did."""
+    for query in result.queries:
+        mark = Text(_STATE_MARK[query.state], style=_STATE_STYLE[query.state])
+        late = f" · {query.late_rows:,} late" if query.late_rows else ""
+        batches = "1 batch" if query.batches == 1 else f"{query.batches:,} batches"
+        did = f"{batches} · {query.rows_in:,} rows in · {query.rows_out:,} out{late}"
+        said = f" {query.pipeline}.{query.name} {query.state}: {did}"
+        out.print(Text.assemble(mark, said, (f" · {query.promise}", "dim")))

@@ -1,0 +1,90 @@
+"""How things look in the terminal, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from penstock.problems import Problem
+
+WELL, PROBLEMS, USAGE, FAILED = 0, 1, 2, 3
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(highlight=False, stderr=True)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def show_problems(problems: Sequence[Problem], root: Path, console: Console = out) -> None:
+    """Each with its line and a caret below it, then a count."""
+    for problem in problems:
+        console.print(_problem(problem, root), soft_wrap=True)
+    if problems:
+        console.print(_count(problems))
+
+
+def end_with_problems(problems: Sequence[Problem], root: Path, as_json: bool, code: int = PROBLEMS) -> NoReturn:
+    if as_json:
+        print_json({"ok": False, "problems": [problem.to_json() for problem in problems]})
+    else:
+        show_problems(problems, root, err)
+    raise typer.Exit(code)
+
+
+def _problem(problem: Problem, root: Path) -> Text:
+    colour = "red" if problem.severity == "error" else "yellow"
+    text = Text()
+    text.append(f"{problem.severity} ", style=f"bold {colour}")
+    text.append(problem.code, style="bold")
+    text.append(f"  {problem.message}\n")
+    if problem.where:
+        text.append(f"  {problem.where}\n", style="cyan")
+        text.append_text(_excerpt(problem, root, colour))
+    text.append("  fix: ", style="bold green")
+    text.append(f"{problem.fix}\n")
+    return text
+
+
+def _excerpt(problem: Problem, root: Path, colour: str) -> Text:
+    where = problem.where
+    text = Text()
+    if where is None:
+        return text
+    try:
+        lines = (root / where.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return text
+    if not 1 <= where.line <= len(lines):
+        return text
+    line = lines[where.line - 1].expandtabs(1)
+    number = str(where.line)
+    text.append(f"  {number} │ ", style="dim")
+    text.append(f"{line[:160]}\n")
+    text.append(f"  {' ' * len(number)} │ ", style="dim")
+    text.append(" " * min(where.column - 1, 160) + "^\n", style=colour)
+    return text
+
+
+def _count(problems: Iterable[Problem]) -> Text:
+    severities = [problem.severity for problem in problems]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    parts = []
+    if errors:
+        parts.append(f"{errors} error{'s' * (errors != 1)}")
+    if warnings:
+        parts.append(f"{warnings} warning{'s' * (warnings != 1)}")
+    return Text(", ".join(parts), style="bold red" if errors else "bold yellow")
+
+
+def is_interactive() -> bool:
+    return out.is_terminal and not os.environ.get("CI")

@@ -1,0 +1,40 @@
+"""`penstock show`: a look at a step's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from penstock.actions.show import SAMPLE_ROWS
+from penstock.actions.show import show as show_action
+from penstock.cli.engine import starter
+from penstock.cli.options import Env, Json, Project
+from penstock.cli.screen import out, print_json
+
+
+def show(
+    step: Annotated[str, typer.Argument(help="A source or step.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows to show.")] = 20,
+    pipeline: Annotated[
+        str | None, typer.Option("--pipeline", help="Its pipeline, by name or file.", show_default=False)
+    ] = None,
+    env: Env = None,
+    project: Project = Path(),
+    as_json: Json = False,
+) -> None:
+    """Shows rows and schema of a step, made from a sample of its input. Nothing is written."""
+    result = show_action(project, step, pipeline, limit, env, starter(quiet=as_json))
+    if as_json:
+        print_json(result.to_json())
+        return
+    table = Table(header_style="bold", title=result.step, title_justify="left")
+    for name, kind in result.columns:
+        table.add_column(f"{name}\n[dim]{kind}[/]", overflow="fold")
+    for row in result.rows:
+        table.add_row(*("[dim]NULL[/]" if value is None else str(value) for value in row))
+    out.print(table)
+    note = f", made from up to {SAMPLE_ROWS:,} rows of each stream" if result.sampled else ""
+    out.print(f"[dim]{len(result.rows)} rows{note}[/]")

@@ -1,0 +1,1 @@
+"""Addresses with their auth, declared once in `penstock.yaml` and shared by name."""

@@ -1,0 +1,1 @@
+"""The Spark underneath: its Java, its connectors, and what each version can do."""

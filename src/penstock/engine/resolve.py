@@ -1,0 +1,124 @@
+"""From what is written to what Spark gets: references resolved, paths absolute, connections filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from penstock import references
+from penstock.paths import absolute, is_path
+from penstock.pipeline.model import Origin, Pipeline
+from penstock.pipeline.project import Project
+from penstock.problems import Problem, UserError
+from penstock.spec import Spec, to_option
+
+S = TypeVar("S", bound=Spec)
+
+
+def environment(project: Project, process: Mapping[str, str]) -> dict[str, str]:
+    """The values of references: the process's environment, then the project's `variables`."""
+    return {name: to_option(value) for name, value in project.variables.items()} | dict(process)
+
+
+def mask(project: Project, process: Mapping[str, str]) -> references.Mask:
+    """Hides the project's secrets in any text."""
+    return references.Mask(project.secrets, environment(project, process))
+
+
+def pipeline(written: Pipeline, project: Project, process: Mapping[str, str]) -> Pipeline:
+    """The pipeline as the engine builds it. Raises UserError with every reference that cannot be resolved."""
+    environ = environment(project, process)
+    problems: list[Problem] = []
+
+    def resolved(node: Any) -> Any:
+        try:
+            return replace(node, spec=_connected(spec(node.spec, node.origin, environ, project), project, environ))
+        except UserError as error:
+            problems.extend(error.problems)
+            return node
+
+    result = replace(
+        written,
+        sources=tuple(map(resolved, written.sources)),
+        steps=tuple(map(resolved, written.steps)),
+        sinks=tuple(map(resolved, written.sinks)),
+    )
+    settings = {}
+    for name, value in written.settings.items():
+        origin = written.settings_origins.get(name, written.origin)
+        try:
+            plain = _plain(dict(value.spark), origin, ("spark",), environ)
+            settings[name] = value.model_copy(update={"spark": plain})
+        except UserError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise UserError(problems)
+    return replace(result, settings=settings)
+
+
+def project_settings(project: Project, process: Mapping[str, str]) -> dict[str, str]:
+    """The Spark settings of the whole process that the project names, its catalogs' included."""
+    environ = environment(project, process)
+    settings: dict[str, str] = {}
+    for name, catalog in project.catalogs.items():
+        origin = Origin(project.origin.at("catalogs", name), project.origin.document, ("catalogs", name))
+        settings |= spec(catalog, origin, environ, project).settings(name)
+    own = _plain(dict(project.spark), project.origin, ("spark",), environ)
+    return settings | {key: to_option(value) for key, value in own.items()}
+
+
+def spec(written: S, origin: Origin, environ: Mapping[str, str], project: Project) -> S:
+    """One spec, resolved and judged anew: only now are the types of resolved values known."""
+    data = _plain(written.given(), origin, (), environ)
+    _make_absolute(written, data, project)
+    try:
+        return type(written).model_validate(data, context={"resolved": True})
+    except ValidationError as error:
+        raise UserError(
+            Problem("VARIABLE002", f"`{'.'.join(map(str, detail['loc']))}` resolves to a wrong value: {detail['msg']}",
+                    "set the variable to a value of the right type", origin.at(*detail["loc"]))
+            for detail in error.errors(include_url=False)
+        ) from None  # fmt: skip
+
+
+def _make_absolute(written: Spec, data: dict[str, Any], project: Project) -> None:
+    for name, field in type(written).model_fields.items():
+        key, value = field.alias or name, getattr(written, name)
+        if isinstance(value, Spec) and isinstance(data.get(key), dict):
+            _make_absolute(value, data[key], project)
+        elif isinstance(data.get(key), str) and is_path(field.annotation, field.metadata):
+            data[key] = absolute(data[key], project.root)
+
+
+def storage_root(project: Project, process: Mapping[str, str]) -> str:
+    """Where checkpoints are kept, absolute."""
+    resolved = _plain(project.storage, project.origin, ("storage",), environment(project, process))
+    return project.absolute(resolved)
+
+
+def _connected(resolved: S, project: Project, environ: Mapping[str, str]) -> S:
+    """Adds the options of the connection that a spec names; the spec's own win."""
+    name = getattr(resolved, "connection", None)
+    if name is None:
+        return resolved
+    origin = Origin(project.origin.at("connections", name), project.origin.document, ("connections", name))
+    options = spec(project.connections[name], origin, environ, project).spark_options()
+    own = getattr(resolved, "spark_options", {})
+    return resolved.model_copy(update={"spark_options": options | own})
+
+
+def _plain(value: Any, origin: Origin, path: tuple[str | int, ...], environ: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item, origin, (*path, key), environ) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, origin, (*path, index), environ) for index, item in enumerate(value)]
+    try:
+        return references.resolve(value, environ)
+    except references.Unset as unset:
+        raise UserError(
+            Problem("VARIABLE001", f"the variable `{unset.name}` is not set",
+                    f"set it (`export {unset.name}=…`), or give a default: `${{{unset.name}:-…}}`", origin.at(*path))
+        ) from None  # fmt: skip

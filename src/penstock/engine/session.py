@@ -1,0 +1,216 @@
+"""The only owner of Spark: one JVM per process, one session per query."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine import connectors as connector_jars
+from penstock.engine.capabilities import capabilities, minor
+from penstock.engine.hadoop_storage import HadoopStorage
+from penstock.engine.java import require_java
+from penstock.paths import is_local
+from penstock.problems import Problem, UserError
+from penstock.storage import LocalStorage, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+_NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
+
+
+@dataclass
+class Engine:
+    """A running Spark. `close()` ends it, if it was started here."""
+
+    spark: SparkSession
+    log: Path | None = None
+    _gateway: Any = None
+    _console: list[Callable[[str], None]] = field(default_factory=list)
+
+    @property
+    def cores(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def version(self) -> str:
+        return self.spark.version
+
+    @property
+    def is_local(self) -> bool:
+        return str(self.spark.sparkContext.master).startswith("local")
+
+    def session(self, settings: Mapping[str, str]) -> SparkSession:
+        """A session of its own: its settings and views are seen by one query only."""
+        session = self.spark.newSession()
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        return session
+
+    def storage(self, path: str) -> Storage:
+        return LocalStorage() if is_local(path) else HadoopStorage(self.spark)
+
+    def use_modules_of(self, root: Path) -> None:
+        """Lets the workers import the project's modules, as the driver does."""
+        context: Any = self.spark.sparkContext
+        context.environment["PYTHONPATH"] = str(root)
+        if not self.is_local:
+            for archive in _zipped_modules(root):
+                context.addPyFile(str(archive))
+
+    @contextlib.contextmanager
+    def console_to(self, show: Callable[[str], None]) -> Iterator[None]:
+        """Hands every line that the JVM prints, a console sink's for one, to `show`."""
+        self._console.append(show)
+        try:
+            yield
+        finally:
+            self._console.remove(show)
+
+    def close(self) -> None:
+        if self._gateway is None:
+            return  # not ours to stop
+        process = self._gateway.proc
+        self.spark.stop()
+        self._gateway.shutdown()
+        process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+        _forget_gateway()
+
+    def _pump(self, stream: Any) -> None:
+        for line in iter(stream.readline, b""):
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            for show in tuple(self._console):
+                show(text)
+
+
+def start(
+    name: str,
+    settings: Mapping[str, str],
+    folder: Path,
+    connectors: Iterable[str] = (),
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> Engine:
+    """Starts Spark with the given settings of the process, and the jars of `connectors`. Raises UserError.
+
+    What the JVM logs goes to `folder`; nothing of it reaches the terminal.
+    """
+    java = require_java(os.environ)
+    spark_minor = minor(installed_version())
+    capabilities(spark_minor)
+    wanted = tuple(sorted(set(connectors)))
+    jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
+    merged = _defaults(name, folder) | connector_jars.settings(wanted) | dict(settings)
+    if jars:
+        merged["spark.jars"] = ",".join(filter(None, (*map(str, jars), merged.get("spark.jars", ""))))
+    return _launch(merged, folder)
+
+
+def attach(spark: SparkSession) -> Engine:
+    """An engine on a Spark that somebody else started, in a notebook for example."""
+    capabilities(minor(spark.version))
+    return Engine(spark)
+
+
+def running() -> SparkSession | None:
+    """The Spark of this process, if there is one."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def installed_version() -> str:
+    from importlib.metadata import version
+
+    return version("pyspark")
+
+
+def _defaults(name: str, folder: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": name,
+        "spark.master": "local[*]",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+    }
+
+
+def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings["spark.master"].startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # the Spark UI listens on this address, if it is switched on
+    for logger in _NOISY_LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors.exceptions.base import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "spark.log"
+    conf = SparkConf().setAll(list(settings.items()))
+    with log.open("ab") as stderr:
+        try:
+            gateway: Any = launch_gateway(conf, popen_kwargs={"stdout": subprocess.PIPE, "stderr": stderr})  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+        except (PySparkRuntimeError, OSError) as error:
+            raise UserError(_cannot_start(str(error), log)) from None
+        except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
+            raise UserError(_cannot_start(_first_cause(error), log)) from None
+    context.setLogLevel("WARN")
+    for logger in _NOISY_LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    engine = Engine(SparkSession(context), log, gateway)
+    threading.Thread(target=engine._pump, args=(gateway.proc.stdout,), daemon=True, name="jvm-console").start()
+    return engine
+
+
+def _cannot_start(why: str, log: Path) -> Problem:
+    return Problem("ENGINE007", f"Spark cannot start: {why}", f"mend the setting, or see {log}")
+
+
+def _first_cause(error: BaseException) -> str:
+    java = getattr(error, "java_exception", None)
+    return str(java.toString()) if java is not None else str(error).splitlines()[0]
+
+
+def _zipped_modules(root: Path) -> Iterator[Path]:
+    """The project's modules in one archive, for workers on other machines."""
+    import tempfile
+    import zipfile
+
+    files = [
+        file for file in root.rglob("*.py") if not any(part.startswith(".") for part in file.relative_to(root).parts)
+    ]
+    if not files:
+        return
+    archive = Path(tempfile.mkdtemp(prefix="penstock-")) / f"{root.name or 'project'}.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for file in files:
+            zipped.write(file, file.relative_to(root))
+    yield archive
+
+
+def _forget_gateway() -> None:
+    """Lets a later start in this process launch a JVM of its own."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None

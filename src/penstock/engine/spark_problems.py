@@ -1,0 +1,144 @@
+"""What Spark says is wrong, as a Problem at the user's line."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.pipeline.model import Query, Sink, Source, Step
+from penstock.problems import Problem, Where
+from penstock.references import Mask
+from penstock.transforms.python import Python
+from penstock.transforms.sql import Sql
+
+_LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
+_CLASS = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
+_NOISE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+_FIXES = {
+    "UNRESOLVED_COLUMN": "use a column that the step's inputs have",
+    "TABLE_OR_VIEW_NOT_FOUND": "name a source or step of the pipeline, or declare the table as a source",
+    "PARSE_SYNTAX_ERROR": "mend the SQL",
+    "PARSE_EMPTY_STATEMENT": "write a SELECT",
+    "UNRESOLVED_ROUTINE": "use a function that Spark has",
+    "PATH_NOT_FOUND": "make the folder, or name one that exists",
+    "UNABLE_TO_INFER_SCHEMA": "put a file there first, or give the schema as DDL",
+    "DATATYPE_MISMATCH": "cast one side: `CAST(x AS …)`",
+    "STREAMING_OUTPUT_MODE": "choose another `mode` for the query, or add a `watermark` to its source",
+    "DATA_SOURCE_NOT_FOUND": "use a format that Spark knows, or add its jar under `spark: {spark.jars: …}`",
+    "PARSE_DATATYPE": "write the schema as DDL: `id BIGINT, at TIMESTAMP`",
+}
+
+
+def while_building(error: Exception, node: Source | Step) -> Problem:
+    """What went wrong when the rows of a source or a step were declared to Spark."""
+    if not is_spark_error(error):
+        return _in_user_code(error, node)
+    where = _place(error, node)
+    code = {"Source": "SPARK001", "Step": "SPARK002"}[type(node).__name__]
+    noun = type(node).__name__.lower()
+    return Problem(code, f"Spark refuses {noun} `{node.name}`: {message_of(error)}", fix_for(error), where)
+
+
+def while_starting(error: Exception, sink: Sink) -> Problem:
+    """What went wrong when a query was started on its sink."""
+    return Problem(
+        "SPARK003", f"Spark refuses sink `{sink.name}`: {message_of(error)}", fix_for(error), sink.origin.where
+    )
+
+
+def unsupported(error: Exception, where: Where, query: str) -> Problem:
+    """Spark's own verdict on a query that it can read but not stream."""
+    return Problem("SPARK004", f"Spark cannot stream `{query}`: {message_of(error)}", fix_for(error), where)
+
+
+def is_spark_error(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def condition_of(error: Exception) -> str:
+    """Spark's name for the error, such as `UNRESOLVED_COLUMN.WITH_SUGGESTION`."""
+    condition = getattr(error, "getCondition", None)
+    return (condition() if condition else None) or ""
+
+
+def message_of(error: Exception) -> str:
+    """The first sentence of what Spark said, without its codes, plan and trace."""
+    said = _said_by_java(error) or str(error)
+    text = _CLASS.sub("", said.strip())
+    text = _NOISE.sub("", text).split("\n\n")[0].split("JVM stacktrace")[0].strip()
+    first = text.splitlines()[0] if text else type(error).__name__
+    return first.rstrip(".;")
+
+
+def fix_for(error: Exception) -> str:
+    condition = condition_of(error)
+    return next(
+        (fix for start, fix in _FIXES.items() if condition.startswith(start)), "see what Spark says, and change it"
+    )
+
+
+def causes(error: BaseException) -> Iterator[Any]:
+    """The JVM exceptions behind a Python one, outermost first."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        yield java
+        java = java.getCause()
+
+
+def _said_by_java(error: Exception) -> str | None:
+    java = getattr(error, "java_exception", None)
+    return str(java.getMessage() or java.toString()) if java is not None else None
+
+
+def _place(error: Exception, node: Source | Step) -> Where:
+    if isinstance(node, Step) and isinstance(node.spec, Sql):
+        text = node.origin.at("sql")
+        found = _LINE_POS.search(str(error))
+        return text.inside(int(found[1]), int(found[2])) if found else text
+    if isinstance(node, Step) and isinstance(node.spec, Python):
+        return _line_of_user(error, node) or node.origin.at("python")
+    condition = condition_of(error)
+    if condition.startswith("PATH_NOT_FOUND"):
+        return node.origin.at("path")
+    if condition.startswith("PARSE"):
+        return node.origin.at("format", "schema")
+    return node.origin.where
+
+
+def _in_user_code(error: Exception, node: Source | Step) -> Problem:
+    where = _line_of_user(error, node) or node.origin.at("python")
+    message = f"step `{node.name}` fails: {type(error).__name__}: {error}"
+    return Problem("SPARK005", message, "mend the function", where)
+
+
+def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
+    """The last line of the user's own code that the error passed through."""
+    here = Path(__file__).parent.parent
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/pyspark/" not in frame.filename and "/py4j/" not in frame.filename
+        and not Path(frame.filename).is_relative_to(here)
+    ]  # fmt: skip
+    return Where(shown(frames[-1].filename), frames[-1].lineno or 1) if frames else None
+
+
+def shown(file: str) -> str:
+    """A file as people name it: relative to where they are, if it is below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def query_failed(error: Exception, query: Query, mask: Mask) -> Problem:
+    """Why a running query stopped: the innermost cause that says something."""
+    said = [str(java.getMessage()) for java in causes(error) if java.getMessage()]
+    text = _CLASS.sub("", (said[-1] if said else str(error)).strip())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # A Python worker's error is a whole traceback; its last line is the error itself.
+    line = lines[-1] if lines and lines[0].startswith("Traceback") else (lines[0] if lines else type(error).__name__)
+    message = _NOISE.sub("", line).rstrip(".")
+    fix = "mend the cause and run again: it goes on from the last committed batch"
+    return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)

@@ -1,0 +1,1 @@
+"""How the bytes of files and messages become rows, and rows bytes. One file per format."""

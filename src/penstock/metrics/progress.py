@@ -1,0 +1,45 @@
+"""Spark's progress of a batch → facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.facts import ProgressFacts
+
+_BEHIND = "avgOffsetsBehindLatest"
+
+
+def from_spark(query: str, progress: Mapping[str, Any], observation: str) -> ProgressFacts:
+    """One batch, as facts. `observation` names the metric that counts the rows handed to the sink."""
+    sources: list[Mapping[str, Any]] = progress.get("sources") or []
+    operators: list[Mapping[str, Any]] = progress.get("stateOperators") or []
+    observed = (progress.get("observedMetrics") or {}).get(observation) or {}
+    watermark = (progress.get("eventTime") or {}).get("watermark")
+    return ProgressFacts(
+        query=query,
+        batch=int(progress.get("batchId", -1)),
+        at=str(progress.get("timestamp", "")),
+        rows_in=int(progress.get("numInputRows") or 0),
+        rows_out=observed.get("rows"),
+        rows_in_per_second=_rate(progress.get("inputRowsPerSecond")),
+        rows_processed_per_second=_rate(progress.get("processedRowsPerSecond")),
+        duration_ms=int((progress.get("durationMs") or {}).get("triggerExecution") or 0),
+        # Spark starts every watermark at 1970: none has been seen yet.
+        watermark=None if watermark is None or watermark.startswith("1970-") else watermark,
+        late_rows=sum(int(operator.get("numRowsDroppedByWatermark") or 0) for operator in operators),
+        state_rows=sum(int(operator.get("numRowsTotal") or 0) for operator in operators) if operators else None,
+        behind=_behind(sources),
+        raw=progress,
+    )
+
+
+def _rate(value: Any) -> float:
+    # Spark divides by the time between triggers, which can be nothing: NaN and infinity are no rates.
+    return float(value) if isinstance(value, int | float) and 0 <= value < float("inf") else 0.0
+
+
+def _behind(sources: list[Mapping[str, Any]]) -> float | None:
+    """How many records the sources are behind, where they say so."""
+    said = [float(source["metrics"][_BEHIND]) for source in sources if _BEHIND in (source.get("metrics") or {})]
+    return sum(said) if said else None

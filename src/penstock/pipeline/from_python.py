@@ -1,0 +1,138 @@
+"""A pipeline in Python. Inputs are the parameter names; nothing is global, so a module may hold several."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from penstock.pipeline.build import PipelineSpec, sql_step
+from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
+from penstock.pipeline.spec_problems import at_python
+from penstock.problems import Problem, UserError, Where
+from penstock.sinks.sink import SinkSpec
+from penstock.sources.source import SourceSpec
+from penstock.spec import Spec
+from penstock.transforms.python import Python, name_of, parameters
+from penstock.transforms.sql import Sql
+from penstock.watermark import Watermark
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Builder:
+    """Gathers sources, steps and sinks; `build()` gives the frozen pipeline."""
+
+    def __init__(
+        self, name: str, *, latency: Latency = "balanced", description: str = "", listeners: tuple[str, ...] = ()
+    ) -> None:
+        self._origin = _caller()
+        self.name, self.latency, self.description, self.listeners = name, latency, description, tuple(listeners)
+        self._sources: dict[str, Source] = {}
+        self._steps: dict[str, tuple[str, Sql | Python, tuple[str, ...] | None, Origin]] = {}
+        self._sinks: dict[str, Sink] = {}
+        self._settings: dict[str, QuerySettings] = {}
+        self._settings_origins: dict[str, Origin] = {}
+
+    def source(self, name: str, spec: SourceSpec) -> None:
+        """Names a place where rows come from."""
+        origin = _caller()
+        self._once(name, self._sources, "source", origin)
+        _require(spec, SourceSpec, f"source `{name}`", "sources", origin)
+        self._sources[name] = Source(name, spec, origin=origin)
+
+    def sql(self, name: str, sql: str, *, watermark: Watermark | dict[str, str] | None = None) -> None:
+        """A step in SQL, over the sources and steps that it names."""
+        origin = _caller()
+        self._once(name, self._steps, "step", origin)
+        self._steps[name] = (name, _made(Sql, origin, sql=sql, watermark=watermark), None, origin)
+
+    def step(self, name: str | None = None, *, watermark: Watermark | dict[str, str] | None = None) -> Callable[[F], F]:
+        """A step in Python: the function's name, or `name`, is the step; its parameters are the inputs."""
+        origin = _caller()
+
+        def register(function: F) -> F:
+            step = name or function.__name__
+            self._once(step, self._steps, "step", origin)
+            spec = _made(Python, origin, python=name_of(function), watermark=watermark)
+            self._steps[step] = (step, spec, parameters(function), origin)
+            return function
+
+        return register
+
+    def sink(self, name: str, spec: SinkSpec, *, of: str) -> None:
+        """Names a place where the rows of `of` go."""
+        origin = _caller()
+        self._once(name, self._sinks, "sink", origin)
+        _require(spec, SinkSpec, f"sink `{name}`", "sinks", origin)
+        self._sinks[name] = Sink(name, spec, of, origin=origin)
+
+    def query(self, name: str, **settings: Any) -> None:
+        """What differs from the defaults for the query of step `name`: mode, trigger, latency, spark, was."""
+        origin = _caller()
+        self._once(name, self._settings, "query", origin)
+        self._settings[name] = _made(QuerySettings, origin, **settings)
+        self._settings_origins[name] = origin
+
+    def build(self) -> Pipeline:
+        """The frozen pipeline, equal to that of the same text in YAML. Raises UserError."""
+        top = _made(
+            PipelineSpec,
+            self._origin,
+            pipeline=self.name,
+            latency=self.latency,
+            description=self.description,
+            listeners=self.listeners,
+            sources=dict(self._sources),
+            sinks=dict(self._sinks),
+        )
+        nodes = (*self._sources, *self._steps)
+        steps = [
+            sql_step(name, spec, nodes, origin) if inputs is None else Step(name, spec, inputs, origin=origin)
+            for name, spec, inputs, origin in self._steps.values()
+        ]
+        return Pipeline(
+            name=top.pipeline,
+            latency=top.latency,
+            sources=tuple(self._sources.values()),
+            steps=tuple(steps),
+            sinks=tuple(self._sinks.values()),
+            settings=dict(self._settings),
+            listeners=top.listeners,
+            description=top.description,
+            origin=self._origin,
+            settings_origins=dict(self._settings_origins),
+        )
+
+    @staticmethod
+    def _once(name: str, taken: dict[str, Any], noun: str, origin: Origin) -> None:
+        if name in taken:
+            raise UserError(
+                Problem("GRAPH003", f"the {noun} `{name}` stands twice", "rename one of the two", origin.where)
+            )
+
+
+def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Origin) -> None:
+    if not isinstance(spec, kind):
+        fix = f"make it with a class of `penstock.{module}`"
+        raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
+
+
+M = TypeVar("M", Sql, Python, QuerySettings, PipelineSpec)
+
+
+def _made(model: type[M], origin: Origin, **values: Any) -> M:
+    try:
+        return model(**{key: value for key, value in values.items() if value is not None})
+    except ValidationError as error:
+        raise at_python(origin.where, error, model.__name__) from None
+
+
+def _caller() -> Origin:
+    """The place in the user's file that called into this module."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return Origin(Where(frame.f_code.co_filename, frame.f_lineno))

@@ -1,0 +1,151 @@
+"""The frozen pipeline: what both ways of writing one become, and what everything else judges and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from penstock.pipeline.yaml_text import Document, KeyPath
+from penstock.problems import Where
+from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sources.source import SourceSpec
+from penstock.spec import Name, Option, Part, Spec
+from penstock.transforms.step import StepSpec
+from penstock.triggers import AnyTrigger, Trigger
+
+Latency = Literal["realtime", "low", "balanced", "throughput"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a node was written, and each of its values where that is known."""
+
+    where: Where
+    document: Document | None = None
+    path: KeyPath = ()
+
+    def at(self, *keys: str | int) -> Where:
+        """The place of a value below the node, or of the node itself."""
+        if self.document is None or (*self.path, *keys) not in self.document.values:
+            return self.where
+        return self.document.values[(*self.path, *keys)]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A named part of a pipeline. Two are equal when they mean the same, wherever they were written."""
+
+    name: str
+    spec: Part
+    origin: Origin = field(compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """A named place where rows come from."""
+
+    spec: SourceSpec
+
+
+@dataclass(frozen=True)
+class Step(Node):
+    """Named rows made from those of sources and other steps."""
+
+    spec: StepSpec
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sink(Node):
+    """A named place where the rows of `of` go."""
+
+    spec: SinkSpec
+    of: str
+
+
+class QuerySettings(Spec):
+    """What differs from the defaults for one query."""
+
+    mode: Mode = Field("append", description="`append` new rows, `update` changed rows, or `complete`, all rows.")
+    trigger: AnyTrigger | None = Field(None, description="When it looks for new rows; `latency` decides by default.")
+    latency: Latency | None = Field(None, description="The pipeline's own word by default.")
+    spark: dict[str, Option] = Field(default_factory=dict, description="Spark settings of this query's session.")
+    was: Name | None = Field(None, description="Its former name: it goes on with that checkpoint.")
+
+
+@dataclass(frozen=True)
+class Query:
+    """What Spark runs: one step with the sink fed from it, one session, one checkpoint."""
+
+    name: str
+    sinks: tuple[Sink, ...]
+    settings: QuerySettings
+    latency: Latency
+    origin: Origin = field(compare=False, repr=False, kw_only=True)
+
+    @property
+    def sink(self) -> Sink:
+        return self.sinks[0]
+
+    @property
+    def trigger(self) -> Trigger | None:
+        return self.settings.trigger
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Sources → steps → sinks, and the queries that carry them."""
+
+    name: str
+    latency: Latency
+    sources: tuple[Source, ...]
+    steps: tuple[Step, ...]
+    sinks: tuple[Sink, ...]
+    settings: Mapping[str, QuerySettings]
+    listeners: tuple[str, ...] = ()
+    description: str = ""
+    origin: Origin = field(compare=False, repr=False, kw_only=True)
+    settings_origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """One per node that feeds a sink, in the order of the sinks."""
+        fed: dict[str, list[Sink]] = {}
+        for sink in self.sinks:
+            fed.setdefault(sink.of, []).append(sink)
+        queries = []
+        for name, sinks in fed.items():
+            settings = self.settings.get(name, QuerySettings())
+            origin = self.settings_origins.get(name) or sinks[0].origin
+            queries.append(Query(name, tuple(sinks), settings, settings.latency or self.latency, origin=origin))
+        return tuple(queries)
+
+    @property
+    def nodes(self) -> dict[str, Source | Step]:
+        """Everything a step can read from, by name."""
+        return {node.name: node for node in self.sources} | {node.name: node for node in self.steps}
+
+    def upstream(self, name: str) -> tuple[Source | Step, ...]:
+        """The node and all it is made from, inputs before what is made of them. Cycles are cut, not followed."""
+        nodes = self.nodes
+        ordered: dict[str, Source | Step] = {}
+        under_way: set[str] = set()
+
+        def visit(current: str) -> None:
+            node = nodes.get(current)
+            if node is None or current in ordered or current in under_way:
+                return
+            under_way.add(current)
+            if isinstance(node, Step):
+                for one in node.inputs:
+                    visit(one)
+            ordered[current] = node
+
+        visit(name)
+        return tuple(ordered.values())
+
+    def sources_of(self, name: str) -> tuple[Source, ...]:
+        return tuple(node for node in self.upstream(name) if isinstance(node, Source))

@@ -1,0 +1,27 @@
+"""Rows printed in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from penstock.guarantees import Guarantee
+from penstock.sinks.sink import SinkSpec
+from penstock.spec import given_options, spark_option
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+class Console(SinkSpec):
+    """Prints each batch in the terminal, for looking. Promises nothing; every batch passes through the driver."""
+
+    type: Literal["console"] = "console"
+    num_rows: int = spark_option(20, "Rows printed of each batch.", gt=0)
+    truncate: bool = spark_option(True, "Cuts long values.")
+
+    guarantee: ClassVar[Guarantee] = Guarantee("none", "the console is for looking")
+    example: ClassVar[str] = "{of: counts, type: console, num_rows: 10}"
+
+    def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
+        return writer.format("console").options(**given_options(self)).start()

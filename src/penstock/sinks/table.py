@@ -1,0 +1,41 @@
+"""A table of a catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.formats.connector import connectors_for
+from penstock.guarantees import Guarantee
+from penstock.paths import PathText
+from penstock.sinks.sink import SinkSpec
+from penstock.spec import WithSparkOptions, given_options, spark_option
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+class Table(SinkSpec, WithSparkOptions):
+    """A table by name, made on the first start if it is not there. Promises what the table's format promises."""
+
+    type: Literal["table"] = "table"
+    table: str = Field(description="`table`, `schema.table` or `catalog.schema.table`.")
+    format: str | None = Field(None, description="Format of a table that is made; the catalog's own by default.")
+    partition_by: tuple[str, ...] = Field((), description="Partition columns of a table that is made.")
+    path: PathText | None = spark_option(None, "Where a table that is made keeps its files.")
+
+    guarantee: ClassVar[Guarantee] = Guarantee("at-least-once", "the format of the table decides; this much is sure")
+    example: ClassVar[str] = "{of: counts, type: table, table: lake.shop.counts}"
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        return connectors_for(self.format) if self.format else ()
+
+    def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
+        if self.format:
+            writer = writer.format(self.format)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        return writer.options(**given_options(self)).toTable(self.table)

@@ -1,0 +1,96 @@
+"""Small files on a local disk or any Hadoop file system, behind one narrow face."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from penstock.paths import has_glob, to_local
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in a folder."""
+
+    name: str
+    path: str
+    is_folder: bool
+    size: int
+    modified_ms: int
+
+
+class Storage(Protocol):
+    """What Penstock needs of a file system. Paths are absolute, or URLs. Errors are OSError."""
+
+    def exists(self, path: str) -> bool: ...
+    def is_file(self, path: str) -> bool: ...
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder, by name; nothing when there is no such folder."""
+        ...
+
+    def read_text(self, path: str) -> str: ...
+    def write_text(self, path: str, text: str) -> None:
+        """Writes a file whole or not at all, and the folders above it."""
+        ...
+
+    def rename(self, old: str, new: str) -> None: ...
+    def make_folder(self, path: str) -> None: ...
+
+
+class LocalStorage:
+    """The disk of this machine."""
+
+    def exists(self, path: str) -> bool:
+        local = to_local(path)
+        if not has_glob(path):
+            return local.exists()
+        return any(True for _ in Path(local.anchor or ".").glob(str(local.relative_to(local.anchor))))
+
+    def is_file(self, path: str) -> bool:
+        return to_local(path).is_file()
+
+    def entries(self, folder: str) -> list[Entry]:
+        local = to_local(folder)
+        if not local.is_dir():
+            return []
+        return sorted(_entries(local), key=lambda entry: entry.name)
+
+    def read_text(self, path: str) -> str:
+        return to_local(path).read_text(encoding="utf-8")
+
+    def write_text(self, path: str, text: str) -> None:
+        local = to_local(path)
+        local.parent.mkdir(parents=True, exist_ok=True)
+        draft = local.with_name(f".{local.name}.{os.getpid()}.tmp")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(local)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        to_local(new).parent.mkdir(parents=True, exist_ok=True)
+        to_local(old).rename(to_local(new))
+
+    def make_folder(self, path: str) -> None:
+        to_local(path).mkdir(parents=True, exist_ok=True)
+
+
+def _entries(folder: Path) -> Iterator[Entry]:
+    with os.scandir(folder) as found:
+        for item in found:
+            try:
+                stat = item.stat()
+            except FileNotFoundError:
+                continue  # gone since the folder was read
+            yield Entry(item.name, item.path, item.is_dir(), stat.st_size, int(stat.st_mtime * 1_000))
+
+
+def join(folder: str, *names: str) -> str:
+    return "/".join((folder.rstrip("/"), *names))

@@ -1,0 +1,1 @@
+"""Starts queries, watches them, and ends them well."""

@@ -1,0 +1,154 @@
+"""Watches running queries until they end, or are asked to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from penstock.facts import ProgressFacts
+from penstock.problems import Problem
+from penstock.supervise.running import RunningQuery
+
+State = Literal["running", "waiting", "stopping", "done", "stopped", "failed"]
+_TICK_SECONDS = 0.2
+_STOPPING_TICK_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """One query at one moment."""
+
+    pipeline: str
+    name: str
+    id: str
+    promise: str
+    state: State = "running"
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late_rows: int = 0
+    last: ProgressFacts | None = None
+    share: float | None = None
+    """How much of what waited at the start is taken, from 0 to 1, where it can be told."""
+    problem: Problem | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        last = self.last
+        return {
+            "pipeline": self.pipeline,
+            "query": self.name,
+            "id": self.id,
+            "guarantee": self.promise,
+            "state": self.state,
+            "batches": self.batches,
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "late_rows": self.late_rows,
+            "last_batch": last and last.batch,
+            "watermark": last and last.watermark,
+            "problem": self.problem and self.problem.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All queries of a run at one moment."""
+
+    elapsed_seconds: float
+    queries: tuple[QueryView, ...]
+    stopping: bool = False
+
+
+class Stop:
+    """How a run is asked to end: once to let the batches under way commit, twice to end at once."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._at_once = threading.Event()
+
+    def ask(self) -> None:
+        (self._at_once if self._asked.is_set() else self._asked).set()
+
+    @property
+    def asked(self) -> bool:
+        return self._asked.is_set()
+
+    @property
+    def at_once(self) -> bool:
+        return self._at_once.is_set()
+
+
+def watch(
+    queries: Sequence[RunningQuery],
+    stop: Stop,
+    on_snapshot: Callable[[Snapshot], None],
+    for_seconds: float | None = None,
+) -> Snapshot:
+    """Returns when every query has ended. One that fails ends the others: nobody runs on half a pipeline."""
+    began = time.monotonic()
+    views = {id(q): QueryView(q.pipeline, q.name, q.id, q.guarantee.promise) for q in queries}
+    drain: _Drain | None = None
+    while True:
+        elapsed = time.monotonic() - began
+        if for_seconds is not None and elapsed >= for_seconds and not stop.asked:
+            stop.ask()
+        if stop.asked:
+            drain = drain or _Drain(queries)
+            for query in queries:
+                drain.go_on(query, stop.at_once)
+        for query in queries:
+            views[id(query)] = _with_share(look(query, views[id(query)], stop.asked), query)
+        snapshot = Snapshot(elapsed, tuple(views.values()), stop.asked)
+        on_snapshot(snapshot)
+        if not any(query.is_active for query in queries):
+            return Snapshot(
+                snapshot.elapsed_seconds, tuple(look(q, views[id(q)], stop.asked) for q in queries), stop.asked
+            )
+        if any(view.state == "failed" for view in views.values()) and not stop.asked:
+            stop.ask()
+        time.sleep(_STOPPING_TICK_SECONDS if stop.asked else _TICK_SECONDS)
+
+
+def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
+    """The view of a query now, from the view before."""
+    # Asked before its progress is read: a query that ends in between is seen as active once more, never half-read.
+    active = query.is_active
+    view = before
+    for progress in query.progress_since(before.last.batch if before.last else -1):
+        view = replace(
+            view,
+            batches=view.batches + 1,
+            rows_in=view.rows_in + progress.rows_in,
+            rows_out=view.rows_out + (progress.rows_out or 0),
+            late_rows=view.late_rows + progress.late_rows,
+            last=progress,
+        )
+    if active:
+        waiting = not query.status.get("isTriggerActive", False)
+        return replace(view, state="stopping" if stopping else "waiting" if waiting else "running")
+    problem = query.exception
+    if problem is not None:
+        return replace(view, state="failed", problem=problem)
+    return replace(view, state="stopped" if stopping else "done")
+
+
+def _with_share(view: QueryView, query: RunningQuery) -> QueryView:
+    return replace(view, share=1.0 if view.state == "done" else query.share)
+
+
+class _Drain:
+    """Stops queries once the batch that was under way has committed: `stop()` in its middle would undo its work."""
+
+    def __init__(self, queries: Sequence[RunningQuery]) -> None:
+        self._awaited = {id(query): query.batch_under_way for query in queries}
+
+    def go_on(self, query: RunningQuery, at_once: bool) -> None:
+        if query.is_active and (at_once or self._has_committed(query)):
+            query.stop()
+
+    def _has_committed(self, query: RunningQuery) -> bool:
+        awaited = self._awaited[id(query)]
+        return awaited is None or query.last_commit >= awaited

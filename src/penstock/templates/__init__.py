@@ -1,0 +1,1 @@
+"""Projects that `penstock init` and `penstock demo` copy."""

@@ -1,0 +1,94 @@
+"""A step in Python."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from penstock.problems import did_you_mean
+from penstock.spec import Name
+from penstock.transforms.step import StepSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FunctionNotFound(LookupError):
+    """`module:function` names nothing; the message says what is missing."""
+
+
+class Python(StepSpec):
+    """A function from DataFrames to a DataFrame; its parameters are the names of its inputs. It runs on the driver."""
+
+    key: ClassVar[str] = "python"
+    python: Name = Field(
+        description="`module:function`, in a module of the project.",
+        pattern=r"^\w+(\.\w+)*:\w+(\.\w+)*$",
+        max_length=200,
+    )
+
+    example: ClassVar[str] = "{python: steps:unique_orders}"
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        result: DataFrame = load(self.python)(**inputs)
+        return result
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def load(name: str) -> Any:
+    """What `module:name` means, imported."""
+    module_name, _, attribute = name.partition(":")
+    found: Any = importlib.import_module(module_name)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def parameters_in_source(name: str, root: Path) -> tuple[str, ...]:
+    """The parameters of `module:function`, read from its text: nothing is run. Raises FunctionNotFound."""
+    module_name, _, function_name = name.partition(":")
+    file = module_file(module_name, root)
+    if file is None:
+        known = [path.stem for path in root.glob("*.py")]
+        raise FunctionNotFound(f"there is no module `{module_name}` in the project{did_you_mean(module_name, known)}")
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise FunctionNotFound(f"`{file.name}` is not Python: {error}") from None
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if function_name not in functions:
+        raise FunctionNotFound(
+            f"`{module_name}` has no function `{function_name}`{did_you_mean(function_name, functions)}"
+        )
+    arguments = functions[function_name].args
+    return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def module_file(module_name: str, root: Path) -> Path | None:
+    """The file of a module of the project, or else of an installed one."""
+    relative = Path(*module_name.split("."))
+    for candidate in (root / relative.with_suffix(".py"), root / relative / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    if module_name.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    try:
+        spec = importlib.util.find_spec(module_name)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
