@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.actions.check import StartEngine
+from penstock.actions.run import RunOptions, RunResult, run
 from penstock.checks.rule import Subject
 from penstock.checks.runner import judge
+from penstock.engine import session
+from penstock.engine.session import Engine
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError
+from penstock.supervise.loop import Stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Read = Callable[[str], Pipeline]
 Judged = Callable[[str], tuple[Problem, ...]]
@@ -35,3 +46,57 @@ def judged(tmp_path: Path, read: Read) -> Judged:
             return error.problems
 
     return judged
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The one Spark of a test run, with the settings that a local run has."""
+    folder = tmp_path_factory.mktemp("engine")
+    # Two tries for a task: `local[2]` never retries, and a retried task is what sinks must stand.
+    started = session.start("tests", {"spark.master": "local[2,2]"}, folder)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def spark(engine: Engine) -> SparkSession:
+    return engine.spark
+
+
+@pytest.fixture
+def start_engine(engine: Engine) -> StartEngine:
+    """Gives the shared Spark to an action, which cannot end it."""
+    shared = replace(engine, _gateway=None)
+    return lambda project, connectors, settings: shared
+
+
+@pytest.fixture
+def project_at(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a project of files: `project_at(pipeline_yaml, **{"data/in/a.txt": "…"})`."""
+
+    def made(*pipelines: str, files: dict[str, str] | None = None, settings: str = "name: test\n") -> Path:
+        root = tmp_path / "project"
+        place(root / "penstock.yaml", settings)
+        for number, text in enumerate(pipelines):
+            place(root / "pipelines" / f"p{number}.yaml", dedent(text).lstrip())
+        for name, text in (files or {}).items():
+            place(root / name, text)
+        return root
+
+    return made
+
+
+def place(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def run_once(start_engine: StartEngine) -> Callable[..., RunResult]:
+    """Runs a project's pipelines on what is there, as `penstock run --once` does."""
+
+    def run_it(root: Path, *selection: str, once: bool = True, for_seconds: float | None = None) -> RunResult:
+        options = RunOptions(once=once, for_seconds=for_seconds)
+        return run(root, selection, None, options, start_engine, Stop(), lambda snapshot: None, lambda line: None)
+
+    return run_it

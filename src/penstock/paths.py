@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Annotated, get_args
@@ -49,6 +50,7 @@ def to_local(path: str) -> Path:
     return Path(re.sub(r"^file:/+", "/", path))
 
 
+@cache
 def absolute(path: str, root: Path) -> str:
     """`path` as Spark gets it. Relative paths start at the project's root; URLs stay as they are."""
     return path if is_url(path) else str(root / path)
@@ -89,6 +91,7 @@ def is_within(pattern: str, path: str) -> bool:
     return len(_parts(pattern)) <= len(_parts(path)) and matches(pattern, path)
 
 
+@cache
 def _parts(path: str) -> tuple[str, ...]:
     if is_url(path):
         scheme, _, rest = path.partition(":")

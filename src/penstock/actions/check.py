@@ -6,21 +6,23 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.actions.look import look
 from penstock.checks.rule import Disk, Subject
 from penstock.checks.runner import judge
-from penstock.engine import build, resolve
-from penstock.engine.session import Engine
+from penstock.engine import resolve
 from penstock.paths import is_local
 from penstock.pipeline.load import Loaded, load
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError, errors_in
-from penstock.supervise.start import Ready, build_all, guarantee_of
 
-StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], Engine]
+if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
+    from penstock.engine.session import Engine
+    from penstock.supervise.start import Ready
+
+StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], "Engine"]
 """Starts Spark for a project, with connectors and settings; the caller closes it."""
 
 
@@ -136,6 +138,8 @@ def judge_all(loaded: Loaded) -> Judged:
 
 def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
     """The connectors and the settings that a process for these pipelines starts with."""
+    from penstock.engine.build import connectors_of
+
     catalogs = {name for catalog in judged.project.catalogs.values() for name in catalog.connectors}
     connections = {
         name
@@ -144,12 +148,14 @@ def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
         if (used := getattr(node.spec, "connection", None))
         for name in judged.project.connections[used].connectors
     }
-    connectors = tuple(sorted({*build.connectors_of(judged.resolved), *catalogs, *connections}))
+    connectors = tuple(sorted({*connectors_of(judged.resolved), *catalogs, *connections}))
     return connectors, resolve.project_settings(judged.project, os.environ)
 
 
 def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Problem]]:
     """Declares everything to Spark, with a last look at a storage that only Spark can reach."""
+    from penstock.supervise.start import build_all
+
     root = resolve.storage_root(judged.project, os.environ)
     if not is_local(root):
         storage = engine.storage(root)
@@ -175,7 +181,7 @@ def _with(subject: Subject, disk: Disk, pipeline: Pipeline) -> Subject:
 def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool) -> CheckResult:
     queries = tuple(
         QuerySummary(pipeline.name, query.name, f"{query.sink.name} ({query.sink.spec.type})", query.settings.mode,
-                     guarantee_of(pipeline, query).promise, guarantee_of(pipeline, query).reason)
+                     pipeline.guarantee_of(query).promise, pipeline.guarantee_of(query).reason)
         for pipeline in pipelines
         for query in pipeline.queries
     )  # fmt: skip

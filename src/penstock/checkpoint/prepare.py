@@ -64,7 +64,8 @@ def prepare(
 
 
 def cannot_write(folder: str, error: OSError, query: Query) -> Problem:
-    return Problem("CHECKPOINT002", f"the checkpoint of `{query.name}` cannot be kept in `{folder}`: {error.strerror or error}",
+    why = error.strerror or error
+    return Problem("CHECKPOINT002", f"the checkpoint of `{query.name}` cannot be kept in `{folder}`: {why}",
                    "give this user the right to write there, free some space, or change `storage` in penstock.yaml",
                    query.origin.where)  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ def starter(quiet: bool) -> StartEngine:
     """A way to start Spark that shows a spinner, and a bar while connectors are fetched."""
 
     def start(project: Project, connectors: tuple[str, ...], settings: dict[str, str]) -> Engine:
+        gc.enable()
         with _shown(quiet) as progress:
             spinner = progress.add_task("Starting Spark", total=None)
             fetching = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -60,6 +61,8 @@ def penstock(
 
 def main() -> None:
     """Exit codes: 0 well, 1 problems found, 2 wrong usage, 3 the run failed."""
+    # Nothing of what is imported now will ever be rubbish; looking for some costs a tenth of a fast check.
+    gc.disable()
     from penstock.cli.screen import FAILED, PROBLEMS, end_with_problems, err
 
     try:

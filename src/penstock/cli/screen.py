@@ -17,8 +17,8 @@ from penstock.problems import Problem
 
 WELL, PROBLEMS, USAGE, FAILED = 0, 1, 2, 3
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(highlight=False, stderr=True)
+out = Console(highlight=False, emoji=False)
+err = Console(highlight=False, emoji=False, stderr=True)
 
 
 def print_json(value: Any) -> None:

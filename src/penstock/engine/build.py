@@ -74,7 +74,7 @@ def refusal(engine: Engine, built: Built) -> Problem | None:
         return Problem("SPARK006", f"`{query.name}` reads no stream, so there is nothing to run",
                        "read one of its sources with `read: stream`", query.origin.where)  # fmt: skip
     error = refusal_of(engine, built.rows, query.settings.mode)
-    return error and spark_problems.unsupported(error, query.origin.at("mode"), query.name)
+    return spark_problems.unsupported(error, query.origin.at("mode"), query.name) if error else None
 
 
 def refusal_of(engine: Engine, rows: DataFrame, mode: Mode) -> Exception | None:

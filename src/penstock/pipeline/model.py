@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from penstock.guarantees import Guarantee, weakest
 from penstock.pipeline.yaml_text import Document, KeyPath
 from penstock.problems import Where
 from penstock.sinks.sink import Mode, SinkSpec
@@ -146,6 +147,15 @@ class Pipeline:
 
         visit(name)
         return tuple(ordered.values())
+
+    def guarantee_of(self, query: Query) -> Guarantee:
+        """What a query promises: the weakest of its sources and its sink."""
+        sources = [
+            Guarantee("none", f"source `{source.name}` cannot be replayed")
+            for source in self.sources_of(query.name)
+            if not source.spec.replayable
+        ]
+        return weakest([query.sink.spec.guarantee, *sources])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))

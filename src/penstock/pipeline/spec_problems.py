@@ -62,6 +62,14 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any, document: 
     path = (*base, *_keys_in(data, detail["loc"]))
     key = str(detail["loc"][-1]) if detail["loc"] else ""
     match detail["type"]:
+        case "extra_forbidden" if detail["input"] is None and " " in key:
+            message = f"`{key}` stands alone: inside `{{ }}` a comma ends the value before it"
+            return Problem(
+                "SPEC005",
+                message,
+                "quote the whole text, or write it below as a block with `|`",
+                document.key_at(*path),
+            )
         case "extra_forbidden":
             message, fix = unknown_key(key, keys_of(model, detail["loc"][:-1], data))
             return Problem("SPEC007", message, fix, document.key_at(*path))

@@ -76,8 +76,9 @@ def read_document(path: Path, name: str) -> Document:
 def parse(text: str, name: str) -> Document:
     """The document in a text. Raises UserError for everything that is not plain YAML."""
     if bad := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
-        line = text.count("\n", 0, bad.start()) + 1
-        raise _refused(name, "holds binary data", "save it as UTF-8 text", line)
+        before = text[: bad.start()]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise _refused(name, "holds binary data", "save it as UTF-8 text", line, column)
     try:
         _guard(text, name)
         root = yaml.compose(text, Loader=_LOADER)

@@ -17,7 +17,6 @@ from penstock.checks.rule import Disk
 from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
 from penstock.engine.session import Engine
-from penstock.guarantees import Guarantee, weakest
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
@@ -40,16 +39,6 @@ class Ready:
     """The same as the user wrote it: with references in place of what they resolve to."""
     built: build.Built
     profile: Profile
-
-
-def guarantee_of(pipeline: Pipeline, query: Query) -> Guarantee:
-    """What a query promises: the weakest of its sources and its sink."""
-    sources = [
-        Guarantee("none", f"source `{source.name}` cannot be replayed")
-        for source in pipeline.sources_of(query.name)
-        if not source.spec.replayable
-    ]
-    return weakest([query.sink.spec.guarantee, *sources])
 
 
 def build_all(
@@ -97,7 +86,7 @@ def start_all(
         storage = engine.storage(checkpoint)
         waiting = backlog(item.pipeline, query.name, storage, checkpoint) if trigger else None
         started = build.start(item.built, checkpoint, trigger or item.profile.trigger)
-        guarantee = guarantee_of(item.pipeline, query)
+        guarantee = item.pipeline.guarantee_of(query)
         running.append(
             RunningQuery(item.built, started, item.pipeline.name, checkpoint, guarantee, mask, storage, waiting)
         )

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -67,16 +68,25 @@ def parameters_in_source(name: str, root: Path) -> tuple[str, ...]:
         known = [path.stem for path in root.glob("*.py")]
         raise FunctionNotFound(f"there is no module `{module_name}` in the project{did_you_mean(module_name, known)}")
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        functions = _functions_in(file, file.stat().st_mtime_ns)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FunctionNotFound(f"`{file.name}` is not Python: {error}") from None
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if function_name not in functions:
         raise FunctionNotFound(
             f"`{module_name}` has no function `{function_name}`{did_you_mean(function_name, functions)}"
         )
-    arguments = functions[function_name].args
-    return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+    return functions[function_name]
+
+
+@cache
+def _functions_in(file: Path, modified_ns: int) -> dict[str, tuple[str, ...]]:
+    """By name, the parameters of a module's functions. Kept as long as the file stays the same."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    arguments = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {
+        name: tuple(argument.arg for argument in (*found.posonlyargs, *found.args, *found.kwonlyargs))
+        for name, found in arguments.items()
+    }
 
 
 def module_file(module_name: str, root: Path) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -36,6 +37,7 @@ class Sql(StepSpec):
         return spark.sql(self.sql)
 
 
+@cache
 def tables_in(sql: str) -> tuple[str, ...]:
     """The tables that a SELECT reads, in order, its own CTEs left out. Raises SqlNotUnderstood."""
     import sqlglot
@@ -75,6 +77,7 @@ def _not_understood(error: Exception) -> SqlNotUnderstood:
         return SqlNotUnderstood(str(error).splitlines()[0], 1, 0)
     first = details[0]
     near = f" near `{first['highlight']}`" if first.get("highlight") else ""
-    message = str(first.get("description") or "it cannot be parsed").rstrip(".")
+    said = str(first.get("description") or "it cannot be parsed").rstrip(".")
+    message = "something is missing" if "<class " in said else said  # a class of sqlglot means nothing to a user
     column = max(0, int(first.get("col") or 1) - len(first.get("highlight") or " "))
     return SqlNotUnderstood(f"{message}{near}", int(first.get("line") or 1), column)

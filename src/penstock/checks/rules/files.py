@@ -41,7 +41,7 @@ def age_limit_ignored(subject: Subject) -> Iterator[Finding]:
         limited = spec.max_files_per_trigger is not None or spec.max_bytes_per_trigger is not None
         if spec.latest_first and limited and spec.max_file_age is not None:
             yield (
-                f"`max_file_age` of `{source.name}` is ignored: with a rate limit, `latest_first` reads files of any age",
+                f"`max_file_age` of `{source.name}` is ignored: `latest_first` with a rate limit takes any age",
                 "remove `max_file_age`, or `latest_first`",
                 source.origin.at("max_file_age"),
             )

@@ -1,0 +1,184 @@
+"""Runs on the real engine: what is read, written, resumed and refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import place
+
+pytestmark = pytest.mark.spark
+
+COPY = """
+    pipeline: copy
+    latency: low
+    sources: {lines: {type: files, path: data/in, format: text}}
+    steps: {loud: {sql: SELECT upper(value) AS value FROM lines}}
+    sinks: {out: {of: loud, type: files, path: data/out, format: text}}
+"""
+
+
+def lines_in(folder: Path, spark) -> list[str]:
+    """What a reader that honours Spark's log sees."""
+    return sorted(row.value for row in spark.read.text(str(folder)).collect())
+
+
+def checkpoint_of(root: Path, pipeline: str, query: str) -> Path:
+    return root / "storage" / "checkpoints" / pipeline / query / "0001"
+
+
+def forget_last_commit(checkpoint: Path) -> int:
+    """Makes the last batch look as if the process had died before its commit."""
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    return last
+
+
+def test_a_second_run_adds_nothing_and_a_new_file_adds_exactly_its_rows(project_at, run_once, spark):
+    root = project_at(COPY, files={"data/in/1.txt": "a\nb\n"})
+    assert run_once(root).ok
+    assert lines_in(root / "data/out", spark) == ["A", "B"]
+
+    again = run_once(root)
+    assert again.ok
+    assert again.queries[0].rows_in == 0
+    assert lines_in(root / "data/out", spark) == ["A", "B"]
+
+    place(root / "data/in/2.txt", "c\n")
+    more = run_once(root)
+    assert (more.queries[0].rows_in, more.queries[0].rows_out) == (1, 1)
+    assert lines_in(root / "data/out", spark) == ["A", "B", "C"]
+
+
+def test_a_batch_that_is_run_again_after_a_crash_repeats_no_row(project_at, run_once, spark):
+    root = project_at(COPY, files={"data/in/1.txt": "a\nb\n"})
+    run_once(root)
+    forget_last_commit(checkpoint_of(root, "copy", "loud"))
+    place(root / "data/in/2.txt", "c\n")
+    assert run_once(root).ok
+    assert lines_in(root / "data/out", spark) == ["A", "B", "C"]
+
+
+def test_the_checkpoint_has_an_identity_and_a_manifest_from_birth_to_every_resume(project_at, run_once):
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"})
+    first = run_once(root)
+    checkpoint = checkpoint_of(root, "copy", "loud")
+    manifest = json.loads(checkpoint.with_suffix(".json").read_text())
+    assert manifest["id"] == first.queries[0].id == json.loads((checkpoint / "metadata").read_text())["id"]
+    assert manifest["settings"]["spark.sql.shuffle.partitions"] == "2"
+    assert run_once(root).queries[0].id == manifest["id"]
+
+
+def test_the_manifest_holds_references_and_never_what_they_resolve_to(project_at, run_once, monkeypatch):
+    monkeypatch.setenv("FOLDER_TOKEN", "data/in")
+    root = project_at(COPY.replace("path: data/in", "path: '${FOLDER_TOKEN}'"), files={"data/in/1.txt": "a\n"})
+    assert run_once(root).ok
+    manifest = checkpoint_of(root, "copy", "loud").with_suffix(".json").read_text()
+    assert "${FOLDER_TOKEN}" in manifest
+    assert str(root / "data/in") not in manifest
+
+
+def test_settings_of_the_birth_are_kept_when_the_pipeline_asks_for_others(project_at, run_once, spark):
+    counted = COPY.replace("SELECT upper(value) AS value FROM lines", '"SELECT value, count(*) AS n FROM lines GROUP BY 1"')
+    counted = counted.replace("type: files, path: data/out, format: text", "type: spark, format: noop")
+    root = project_at(
+        counted + "    queries: {loud: {mode: update, spark: {spark.sql.shuffle.partitions: 3}}}\n",
+        files={"data/in/1.txt": "a\n"},
+    )
+    assert run_once(root).ok
+    text = (root / "pipelines/p0.yaml").read_text().replace("partitions: 3", "partitions: 5")
+    (root / "pipelines/p0.yaml").write_text(text)
+    place(root / "data/in/2.txt", "b\n")
+    again = run_once(root)
+    assert again.ok
+    assert [problem.code for problem in again.problems] == ["CHECKPOINT005"]
+    stores = [path.name for path in (checkpoint_of(root, "copy", "loud") / "state" / "0").iterdir() if path.name.isdigit()]
+    assert sorted(stores) == ["0", "1", "2"]
+
+
+def test_a_renamed_step_is_refused_until_it_says_what_it_was(project_at, run_once, spark):
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"})
+    born = run_once(root).queries[0].id
+    renamed = (root / "pipelines/p0.yaml").read_text().replace("loud", "shout")
+    (root / "pipelines/p0.yaml").write_text(renamed)
+
+    refused = run_once(root)
+    assert not refused.started
+    assert [problem.code for problem in refused.problems] == ["CHECKPOINT001"]
+    assert "was: loud" in refused.problems[0].fix
+
+    (root / "pipelines/p0.yaml").write_text(renamed + "queries: {shout: {was: loud}}\n")
+    place(root / "data/in/2.txt", "b\n")
+    resumed = run_once(root)
+    assert resumed.ok
+    assert resumed.queries[0].id == born
+    assert resumed.queries[0].rows_in == 1
+    assert lines_in(root / "data/out", spark) == ["A", "B"]
+
+
+def test_a_failing_query_ends_the_run_with_one_problem_and_goes_on_after_it_is_mended(project_at, run_once, spark):
+    broken = COPY.replace("upper(value)", "CAST(CAST(value AS INT) AS STRING)")
+    root = project_at(broken, files={"data/in/1.txt": "1\nnot a number\n"})
+    failed = run_once(root)
+    assert failed.started
+    assert [problem.code for problem in failed.problems] == ["RUN001"]
+    assert "not a number" in failed.problems[0].message
+    assert "Traceback" not in failed.problems[0].message
+
+    mended = (root / "pipelines/p0.yaml").read_text().replace("CAST(value AS INT)", "try_cast(value AS INT)")
+    (root / "pipelines/p0.yaml").write_text(mended)
+    assert run_once(root).ok
+    assert len(spark.read.text(str(root / "data/out")).collect()) == 2
+
+
+def test_a_file_that_grew_after_it_was_read_is_told(project_at, run_once):
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"})
+    run_once(root)
+    time.sleep(0.05)
+    with (root / "data/in/1.txt").open("a") as file:
+        file.write("b\n")
+    assert [problem.code for problem in run_once(root).problems] == ["FILES006"]
+
+
+def test_changed_partition_folders_are_refused(project_at, run_once):
+    text = COPY.replace("format: text}}\n    steps", "format: {type: json, schema: 'value STRING'}}}\n    steps")
+    root = project_at(text, files={"data/in/day=1/1.json": '{"value": "a"}\n'})
+    assert run_once(root).ok
+    shutil.rmtree(root / "data/in/day=1")
+    place(root / "data/in/country=de/2.json", '{"value": "b"}\n')
+    refused = run_once(root)
+    assert not refused.started
+    assert [problem.code for problem in refused.problems] == ["FILES004"]
+
+
+def test_a_run_for_a_time_stops_after_the_batch_under_way(project_at, run_once):
+    root = project_at(
+        """
+        pipeline: ticks
+        latency: low
+        sources: {ticks: {type: rate, rows_per_second: 100}}
+        sinks: {out: {of: ticks, type: files, path: out, format: json}}
+        """
+    )
+    result = run_once(root, once=False, for_seconds=4)
+    assert result.ok
+    assert result.queries[0].state == "stopped"
+    assert result.queries[0].rows_in > 0
+    checkpoint = checkpoint_of(root, "ticks", "ticks")
+    committed = {path.name for path in (checkpoint / "commits").iterdir() if path.name.isdigit()}
+    assert str(result.queries[0].last.batch) in committed
+
+
+def test_two_pipelines_run_side_by_side_in_sessions_of_their_own(project_at, run_once, spark):
+    other = COPY.replace("pipeline: copy", "pipeline: twice").replace("data/out", "data/twice").replace("upper(value)", "value || value")
+    root = project_at(COPY, other, files={"data/in/1.txt": "a\n"})
+    result = run_once(root)
+    assert result.ok
+    assert len(result.queries) == 2
+    assert lines_in(root / "data/out", spark) == ["A"]
+    assert lines_in(root / "data/twice", spark) == ["aa"]
