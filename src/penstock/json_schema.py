@@ -52,6 +52,9 @@ def _schema(spec: type[Spec]) -> dict[str, Any]:
     whole: dict[str, Any] = _inlined(schema, definitions)
     required = set(whole.get("required", ()))
     whole["properties"] = {key: _or_reference(value) for key, value in whole["properties"].items()}
+    if "oneOf" in whole["properties"].get("format", {}):
+        words = [member["properties"]["type"]["const"] for member in whole["properties"]["format"]["oneOf"]]
+        whole["properties"]["format"]["oneOf"].append({"enum": words})  # `format: parquet` for short
     if "type" in whole["properties"]:
         whole["properties"]["type"] = {"const": spec.model_fields["type"].default}
         required.add("type")

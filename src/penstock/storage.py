@@ -89,7 +89,7 @@ def _entries(folder: Path) -> Iterator[Entry]:
                 stat = item.stat()
             except FileNotFoundError:
                 continue  # gone since the folder was read
-            yield Entry(item.name, item.path, item.is_dir(), stat.st_size, int(stat.st_mtime * 1_000))
+            yield Entry(item.name, item.path, item.is_dir(), stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
 def join(folder: str, *names: str) -> str:

@@ -84,7 +84,9 @@ def test_the_manifest_holds_references_and_never_what_they_resolve_to(project_at
 
 
 def test_settings_of_the_birth_are_kept_when_the_pipeline_asks_for_others(project_at, run_once, spark):
-    counted = COPY.replace("SELECT upper(value) AS value FROM lines", '"SELECT value, count(*) AS n FROM lines GROUP BY 1"')
+    counted = COPY.replace(
+        "SELECT upper(value) AS value FROM lines", '"SELECT value, count(*) AS n FROM lines GROUP BY 1"'
+    )
     counted = counted.replace("type: files, path: data/out, format: text", "type: spark, format: noop")
     root = project_at(
         counted + "    queries: {loud: {mode: update, spark: {spark.sql.shuffle.partitions: 3}}}\n",
@@ -97,7 +99,9 @@ def test_settings_of_the_birth_are_kept_when_the_pipeline_asks_for_others(projec
     again = run_once(root)
     assert again.ok
     assert [problem.code for problem in again.problems] == ["CHECKPOINT005"]
-    stores = [path.name for path in (checkpoint_of(root, "copy", "loud") / "state" / "0").iterdir() if path.name.isdigit()]
+    stores = [
+        path.name for path in (checkpoint_of(root, "copy", "loud") / "state" / "0").iterdir() if path.name.isdigit()
+    ]
     assert sorted(stores) == ["0", "1", "2"]
 
 
@@ -175,7 +179,11 @@ def test_a_run_for_a_time_stops_after_the_batch_under_way(project_at, run_once):
 
 
 def test_two_pipelines_run_side_by_side_in_sessions_of_their_own(project_at, run_once, spark):
-    other = COPY.replace("pipeline: copy", "pipeline: twice").replace("data/out", "data/twice").replace("upper(value)", "value || value")
+    other = (
+        COPY.replace("pipeline: copy", "pipeline: twice")
+        .replace("data/out", "data/twice")
+        .replace("upper(value)", "value || value")
+    )
     root = project_at(COPY, other, files={"data/in/1.txt": "a\n"})
     result = run_once(root)
     assert result.ok

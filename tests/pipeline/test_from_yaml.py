@@ -307,7 +307,7 @@ MISTAKES = {
     ),
     "reserved name": (
         "GRAPH005",
-        f"pipeline: p\nsources: {{a: {{type: rate}}, ▶order: {{type: rate}}}}\nsinks: {{o: {{of: order, type: console}}}}\n",
+        "pipeline: p\nsources: {a: {type: rate}, ▶order: {type: rate}}\nsinks: {o: {of: order, type: console}}\n",
         "reserved word",
     ),
     "dotted name": ("GRAPH005", f"{TOP}sinks: {{▶a.b.c.d: {{of: a, type: console}}}}\n", "`a.b.c.d` is not a name"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -256,7 +256,7 @@ def test_any_punctuation_is_a_document_or_a_problem(text: str) -> None:
     plain_or_refused(text)
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
+WORDS = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cc", "Cs"]), max_size=8)
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers() | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
@@ -264,9 +264,9 @@ DATA = st.recursive(
 )
 
 
-@given(st.dictionaries(WORDS.filter(lambda key: key != "<<"), DATA))
+@given(st.dictionaries(WORDS, DATA))
 def test_plain_data_comes_back_as_it_was_written(data: dict[str, Any]) -> None:
-    document = parse(yaml.safe_dump(data, allow_unicode=True), "p.yaml")
+    document = parse(json.dumps(data, indent=2), "p.yaml")  # JSON is YAML 1.2
     assert document.data == data
     assert all((*path,) in document.values for path in paths_of(data))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 from penstock.checkpoint import folders, manifest
 from penstock.checkpoint.manifest import Manifest
@@ -66,6 +67,6 @@ def read_files(storage: Storage, checkpoint_folder: str) -> Iterator[ReadFile]:
         for line in lines[:_LAST_FILES]:
             entry = json.loads(line)
             if is_local(entry.get("path", "s3:/")):
-                local = to_local(entry["path"])
-                now = int(local.stat().st_mtime * 1_000) if local.exists() else None
+                local = to_local(unquote(entry["path"]))  # Spark logs paths as URLs: a space is %20
+                now = local.stat().st_mtime_ns // 1_000_000 if local.exists() else None
                 yield ReadFile(str(local), entry["timestamp"], entry["batchId"], now)

@@ -28,7 +28,7 @@ _FIXES = {
     "DATATYPE_MISMATCH": "cast one side: `CAST(x AS …)`",
     "STREAMING_OUTPUT_MODE": "choose another `mode` for the query, or add a `watermark` to its source",
     "DATA_SOURCE_NOT_FOUND": "use a format that Spark knows, or add its jar under `spark: {spark.jars: …}`",
-    "PARSE_DATATYPE": "write the schema as DDL: `id BIGINT, at TIMESTAMP`",
+    "UNSUPPORTED_DATATYPE": "write the schema as DDL: `id BIGINT, at TIMESTAMP`",
 }
 
 
@@ -103,8 +103,9 @@ def _place(error: Exception, node: Source | Step) -> Where:
     condition = condition_of(error)
     if condition.startswith("PATH_NOT_FOUND"):
         return node.origin.at("path")
-    if condition.startswith("PARSE"):
-        return node.origin.at("format", "schema")
+    if condition.startswith(("PARSE", "UNSUPPORTED_DATATYPE", "UNSUPPORTED_TYPED_LITERAL")):
+        schema = ("format", "schema") if node.origin.at("schema") == node.origin.where else ("schema",)
+        return node.origin.at(*schema)
     return node.origin.where
 
 

@@ -31,7 +31,7 @@ class Sql(StepSpec):
     key: ClassVar[str] = "sql"
     sql: str = Field(description="A SELECT; sources and steps are its tables.", min_length=1)
 
-    example: ClassVar[str] = "{sql: SELECT city, count(*) AS orders FROM orders GROUP BY city}"
+    example: ClassVar[str] = "{sql: 'SELECT city, count(*) AS orders FROM orders GROUP BY city'}"
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         return spark.sql(self.sql)

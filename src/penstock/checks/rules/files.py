@@ -181,7 +181,10 @@ def file_changed_after_read(subject: Subject) -> Iterator[Finding]:
 
 @rule("FILES007", needs="disk", wrong="`path: data/ordres`, and there is no such folder", right="")
 def missing_path(subject: Subject) -> Iterator[Finding]:
-    """The path of a source does not exist."""
+    """The path of a source does not exist.
+
+    Spark would fail at the first start. Most often a word is misspelled, or the folder is still to be made.
+    """
     for source in subject.pipeline.sources:
         written = getattr(source.spec, "path", None)
         folder = subject.disk.folders.get(subject.path(written)) if written else None

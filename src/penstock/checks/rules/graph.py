@@ -284,7 +284,10 @@ def reserved_name(subject: Subject) -> Iterator[Finding]:
     """,
 )
 def sink_of_nothing(subject: Subject) -> Iterator[Finding]:
-    """A sink is fed from something that the pipeline does not have."""
+    """A sink is fed from something that the pipeline does not have.
+
+    Sinks are fed from sources and steps of the same pipeline. Without one there are no rows to write.
+    """
     nodes = subject.pipeline.nodes
     for sink in subject.pipeline.sinks:
         if sink.of not in nodes:

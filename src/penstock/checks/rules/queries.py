@@ -87,7 +87,7 @@ def several_sinks(subject: Subject) -> Iterator[Finding]:
     sources: {ticks: {type: rate}}
     steps: {odd: {sql: SELECT * FROM ticks WHERE value % 2 = 1}}
     sinks:
-      all: {of: ticks, type: files, path: out, format: json}
+      every_one: {of: ticks, type: files, path: out, format: json}
       odd_ones: {of: odd, type: files, path: out, format: json}
     """,
     right="""
@@ -252,7 +252,10 @@ def realtime_not_possible(subject: Subject) -> Iterator[Finding]:
     """,
 )
 def unknown_connection(subject: Subject) -> Iterator[Finding]:
-    """A source or sink names a connection that the project does not declare."""
+    """A source or sink names a connection that the project does not declare.
+
+    Its address and login would be missing, and Spark would complain about options that stand in no file.
+    """
     known = subject.project.connections
     for node in (*subject.pipeline.sources, *subject.pipeline.sinks):
         name = getattr(node.spec, "connection", None)
@@ -289,7 +292,10 @@ def orphaned_checkpoint(subject: Subject) -> Iterator[Finding]:
 
 @rule("CHECKPOINT002", needs="disk", wrong="`storage: /var/streams`, where this user may not write", right="")
 def storage_not_writable(subject: Subject) -> Iterator[Finding]:
-    """Checkpoints cannot be written to the project's storage."""
+    """Checkpoints cannot be written to the project's storage.
+
+    Without a checkpoint a query forgets where it stopped, so it is not started at all.
+    """
     storage = subject.disk.storage
     if storage is not None and (storage.is_file or not storage.writable):
         why = "it is a file" if storage.is_file else "this user may not write there"
