@@ -26,7 +26,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None
     with pytest.raises(UnicodeEncodeError):
         storage.write_text(str(file), "new \udcff")
     assert file.read_text() == "old"
-    assert os.listdir(tmp_path) == ["metadata"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["metadata"]
 
 
 def test_lists_a_folder_by_name_and_a_missing_one_as_empty(tmp_path: Path) -> None:

@@ -103,3 +103,18 @@ def _parts(path: str) -> tuple[str, ...]:
 def _to_fnmatch(part: str) -> str:
     # Hadoop's {a,b} has no fnmatch spelling; a star is the careful answer: it may match too much, never too little.
     return re.sub(r"\{[^}]*\}", "*", part).replace("[^", "[!")
+
+
+def shown(file: str) -> str:
+    """A file as people name it: relative to where they are, if it is below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def braces_expanded(pattern: str) -> list[str]:
+    """Hadoop's `{a,b}` written out: one pattern for each choice."""
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if not found:
+        return [pattern]
+    choices = (pattern[: found.start()] + choice + pattern[found.end() :] for choice in found[1].split(","))
+    return [one for choice in choices for one in braces_expanded(choice)]

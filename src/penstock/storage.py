@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from penstock.paths import has_glob, to_local
+from penstock.paths import braces_expanded, has_glob, to_local
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class LocalStorage:
     """The disk of this machine."""
 
     def exists(self, path: str) -> bool:
-        local = to_local(path)
-        if not has_glob(path):
-            return local.exists()
-        return any(True for _ in Path(local.anchor or ".").glob(str(local.relative_to(local.anchor))))
+        try:
+            return any(_matches_something(to_local(one)) for one in braces_expanded(path))
+        except (OSError, ValueError):
+            return False  # no file can have such a name
 
     def is_file(self, path: str) -> bool:
         return to_local(path).is_file()
@@ -80,6 +80,12 @@ class LocalStorage:
 
     def make_folder(self, path: str) -> None:
         to_local(path).mkdir(parents=True, exist_ok=True)
+
+
+def _matches_something(path: Path) -> bool:
+    if not has_glob(str(path)):
+        return path.exists()
+    return next(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))), None) is not None
 
 
 def _entries(folder: Path) -> Iterator[Entry]:

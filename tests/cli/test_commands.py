@@ -55,7 +55,15 @@ def test_a_fast_check_imports_no_pyspark(project):
     import subprocess
     import sys
 
-    code = "import sys; from penstock.cli.main import main\ntry: main()\nexcept SystemExit as end: assert not end.code\nassert 'pyspark' not in sys.modules"
+    code = """if True:
+        import sys
+        from penstock.cli.main import main
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code
+        assert "pyspark" not in sys.modules
+    """
     subprocess.run([sys.executable, "-c", code, "check", "--fast"], cwd=project, check=True, capture_output=True)
 
 

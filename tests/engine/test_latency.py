@@ -11,7 +11,13 @@ from penstock.pipeline.model import Pipeline
 
 Read = Callable[[str], Pipeline]
 
-TEXT = "pipeline: p\nlatency: LATENCY\nsources: {a: {type: rate}}\nsinks: {o: {of: a, type: console}}\nqueries: {a: SETTINGS}\n"
+TEXT = """\
+pipeline: p
+latency: LATENCY
+sources: {a: {type: rate}}
+sinks: {o: {of: a, type: console}}
+queries: {a: SETTINGS}
+"""
 
 
 def profile_of(read: Read, latency: str, settings: str = "{}", cores: int = 4) -> tuple[str, dict[str, str]]:

@@ -1,5 +1,7 @@
 """`penstock.yaml`: the project and its environments."""
 
+# ruff: noqa: E501 - a case in a table is one line
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -149,21 +151,25 @@ NESTED = st.recursive(
 @given(st.dictionaries(st.sampled_from(KEYS), NESTED), st.sampled_from([None, "p", "b"]))
 def test_any_data_is_a_project_or_problems(data: dict[str, Any], environment: str | None) -> None:
     text = yaml.safe_dump({"name": "p", **data}, allow_unicode=True)
-    try:
-        load(text, environment)
-    except UserError as error:
-        assert error.problems
-        for problem in error.problems:
-            assert problem.code
-            assert problem.message
-            assert problem.fix
-            assert problem.where is not None
-            assert problem.where.file == "penstock.yaml"
+    check_text(text, environment)
 
 
 @given(st.text())
 def test_any_text_is_a_project_or_problems(text: str) -> None:
+    check_text(text)
+
+
+def check_text(text: str, environment: str | None = None) -> None:
+    """The outcome is a project or Problems, never another exception."""
     try:
-        load(text)
+        load(text, environment)
+        return
     except UserError as error:
-        assert error.problems
+        problems = error.problems
+    assert problems
+    for problem in problems:
+        assert problem.code
+        assert problem.message
+        assert problem.fix
+        assert problem.where is not None
+        assert problem.where.file == "penstock.yaml"

@@ -39,7 +39,11 @@ def checkpoint(storage: Storage, query_folder: str, query: str) -> CheckpointFac
 
 def read_manifest(storage: Storage, query_folder: str, generation: int) -> Manifest:
     file = folders.manifest_file(query_folder, generation)
-    return manifest.from_text(storage.read_text(file), file)
+    try:
+        text = storage.read_text(file)
+    except UnicodeDecodeError:
+        text = ""
+    return manifest.from_text(text, file)
 
 
 def last_batch(storage: Storage, checkpoint_folder: str, log: str) -> int | None:
@@ -65,7 +69,10 @@ def read_files(storage: Storage, checkpoint_folder: str) -> Iterator[ReadFile]:
             if len(lines) >= _LAST_FILES:
                 break
         for line in lines[:_LAST_FILES]:
-            entry = json.loads(line)
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # the last line of a log that is being written
             if is_local(entry.get("path", "s3:/")):
                 local = to_local(unquote(entry["path"]))  # Spark logs paths as URLs: a space is %20
                 now = local.stat().st_mtime_ns // 1_000_000 if local.exists() else None

@@ -53,7 +53,7 @@ def frames(
             if isinstance(node, Source):
                 rows = samples[node.name] if samples else node.spec.load(session)
             else:
-                rows = node.spec.apply(session, {name: made[name] for name in node.inputs if name in made})
+                rows = node.apply(session, {name: made[name] for name in node.inputs if name in made})
                 _require_rows(rows, node.name)
             if node.spec.watermark is not None:
                 rows = rows.withWatermark(node.spec.watermark.column, node.spec.watermark.delay)

@@ -22,16 +22,15 @@ class HadoopStorage:
             return bool(self._system(path).globStatus(self._path(path)))
 
     def is_file(self, path: str) -> bool:
-        with _as_os_error():
-            system, target = self._system(path), self._path(path)
-            return bool(system.exists(target) and system.getFileStatus(target).isFile())
+        status = self._status(path)
+        return status is not None and bool(status.isFile())
 
     def entries(self, folder: str) -> list[Entry]:
+        status = self._status(folder)
+        if status is None or status.isFile():
+            return []
         with _as_os_error():
-            system, target = self._system(folder), self._path(folder)
-            if not system.exists(target):
-                return []
-            found = [_entry(status) for status in system.listStatus(target)]
+            found = [_entry(status) for status in self._system(folder).listStatus(self._path(folder))]
             return sorted(found, key=lambda entry: entry.name)
 
     def read_text(self, path: str) -> str:
@@ -43,21 +42,42 @@ class HadoopStorage:
                 stream.close()
 
     def write_text(self, path: str, text: str) -> None:
+        content = bytearray(text.encode("utf-8"))
         with _as_os_error():
-            stream = self._system(path).create(self._path(path), True)
-            stream.write(bytearray(text.encode("utf-8")))
-            stream.close()  # object stores show a file only once it is closed
+            target = self._path(path)
+            self._system(path).mkdirs(target.getParent())
+            # The way in which Spark writes its own checkpoint files: atomic on each kind of file system.
+            checkpointing = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
+            stream = checkpointing.CheckpointFileManager.create(target.getParent(), self._conf).createAtomic(
+                target, True
+            )
+            try:
+                stream.write(content)
+            except BaseException:
+                stream.cancel()
+                raise
+            stream.close()
 
     def rename(self, old: str, new: str) -> None:
         with _as_os_error():
-            system = self._system(old)
-            system.mkdirs(self._path(new).getParent())
-            if not system.rename(self._path(old), self._path(new)):
+            system, target = self._system(old), self._path(new)
+            if system.exists(target):
+                raise FileExistsError(f"{new} is there already")  # Hadoop would move `old` into it
+            system.mkdirs(target.getParent())
+            if not system.rename(self._path(old), target):
                 raise OSError(f"{old} could not be renamed to {new}")
 
     def make_folder(self, path: str) -> None:
         with _as_os_error():
             self._system(path).mkdirs(self._path(path))
+
+    def _status(self, path: str) -> Any:
+        """What is at a path; None when nothing is."""
+        try:
+            with _as_os_error():
+                return self._system(path).getFileStatus(self._path(path))
+        except FileNotFoundError:
+            return None
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(path)
@@ -76,7 +96,9 @@ class _as_os_error:  # noqa: N801 - reads as a phrase: `with _as_os_error():`
         from py4j.protocol import Py4JJavaError
 
         if isinstance(error, Py4JJavaError):
-            raise OSError(str(error.java_exception.toString())) from None
+            said = str(error.java_exception.toString())
+            missing = said.startswith("java.io.FileNotFoundException")
+            raise (FileNotFoundError(said) if missing else OSError(said)) from None
 
 
 def _entry(status: Any) -> Entry:

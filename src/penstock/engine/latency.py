@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.pipeline.model import Latency, Query
+from penstock.spec import to_option
 from penstock.triggers import Trigger
 
 _STATE = "spark.sql.streaming.stateStore"
@@ -43,5 +44,5 @@ def profile(query: Query, cores: int) -> Profile:
         f"{_STATE}.checkpointFormatVersion": "2",
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
     }
-    settings |= {key: str(value) for key, value in query.settings.spark.items()}
+    settings |= {key: to_option(value) for key, value in query.settings.spark.items()}
     return Profile(query.trigger or _TRIGGERS[query.latency], settings)

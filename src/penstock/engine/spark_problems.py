@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.paths import shown
 from penstock.pipeline.model import Query, Sink, Source, Step
 from penstock.problems import Problem, Where
 from penstock.references import Mask
@@ -125,12 +126,6 @@ def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
         and not Path(frame.filename).is_relative_to(here)
     ]  # fmt: skip
     return Where(shown(frames[-1].filename), frames[-1].lineno or 1) if frames else None
-
-
-def shown(file: str) -> str:
-    """A file as people name it: relative to where they are, if it is below."""
-    path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
 def query_failed(error: Exception, query: Query, mask: Mask) -> Problem:

@@ -37,6 +37,6 @@ def sql_step(name: str, spec: Any, nodes: Iterable[str], origin: Origin) -> Step
         words = {word.lower() for word in re.findall(r"\w+", spec.sql)}
         inputs = tuple(node for lower, node in known.items() if lower in words and node != name)
     else:
-        read = (known.get(table.lower(), table) for table in tables if "." not in table)
+        read = (known.get(table.lower(), table) for table in tables)
         inputs = tuple(dict.fromkeys(read))
     return Step(name, spec, inputs, origin=origin)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from penstock.paths import shown
 from penstock.pipeline.build import PipelineSpec, sql_step
 from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import at_python
@@ -31,7 +32,7 @@ class Builder:
         self._origin = _caller()
         self.name, self.latency, self.description, self.listeners = name, latency, description, tuple(listeners)
         self._sources: dict[str, Source] = {}
-        self._steps: dict[str, tuple[str, Sql | Python, tuple[str, ...] | None, Origin]] = {}
+        self._steps: dict[str, Step] = {}
         self._sinks: dict[str, Sink] = {}
         self._settings: dict[str, QuerySettings] = {}
         self._settings_origins: dict[str, Origin] = {}
@@ -47,7 +48,7 @@ class Builder:
         """A step in SQL, over the sources and steps that it names."""
         origin = _caller()
         self._once(name, self._steps, "step", origin)
-        self._steps[name] = (name, _made(Sql, origin, sql=sql, watermark=watermark), None, origin)
+        self._steps[name] = Step(name, _made(Sql, origin, sql=sql, watermark=watermark), (), origin=origin)
 
     def step(self, name: str | None = None, *, watermark: Watermark | dict[str, str] | None = None) -> Callable[[F], F]:
         """A step in Python: the function's name, or `name`, is the step; its parameters are the inputs."""
@@ -57,7 +58,7 @@ class Builder:
             step = name or function.__name__
             self._once(step, self._steps, "step", origin)
             spec = _made(Python, origin, python=name_of(function), watermark=watermark)
-            self._steps[step] = (step, spec, parameters(function), origin)
+            self._steps[step] = Step(step, spec, parameters(function), function, origin=origin)
             return function
 
         return register
@@ -90,8 +91,9 @@ class Builder:
         )
         nodes = (*self._sources, *self._steps)
         steps = [
-            sql_step(name, spec, nodes, origin) if inputs is None else Step(name, spec, inputs, origin=origin)
-            for name, spec, inputs, origin in self._steps.values()
+            # Only now are all names known that a SELECT may read from.
+            sql_step(step.name, step.spec, nodes, step.origin) if isinstance(step.spec, Sql) else step
+            for step in self._steps.values()
         ]
         return Pipeline(
             name=top.pipeline,
@@ -135,4 +137,4 @@ def _caller() -> Origin:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
-    return Origin(Where(frame.f_code.co_filename, frame.f_lineno))
+    return Origin(Where(shown(frame.f_code.co_filename), frame.f_lineno))

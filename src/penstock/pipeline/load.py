@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,40 +39,48 @@ def load(start: Path, selection: Sequence[str] = (), environment: str | None = N
     """The pipelines named in `selection`, by name or by file; all of the project's by default. Raises UserError."""
     files = [start / item for item in selection if _is_file_name(item)]
     names = [item for item in selection if not _is_file_name(item)]
-    root = find_root(files[0].resolve().parent if files else start)
+    root = find_root(_absolute(files[0]).parent if files else start)
     if root is None:
         if not files:
             raise UserError(
                 Problem("PROJECT001", f"there is no `{FILE}` here or in a folder above",
                         "go to a project's folder, make one with `penstock init DIR`, or name a pipeline's file")
             )  # fmt: skip
-        root = files[0].resolve().parent
+        root = _absolute(files[0]).parent
         chosen = project.bare(root)
     else:
         chosen = project.load(root, environment)
 
-    listed = [file.resolve() for file in files] or sorted(_pipeline_files(root))
-    pipelines: list[Pipeline] = []
-    problems: list[Problem] = []
-    for file in listed:
+    asked = [_absolute(file) for file in files]
+    found: dict[Path, list[Pipeline]] = {}
+    wrong: dict[Path, tuple[Problem, ...]] = {}
+    for file in dict.fromkeys((*asked, *sorted(_pipeline_files(root)))):
         try:
-            pipelines += read(file, root)
+            found[file] = read(file, root)
         except UserError as error:
-            problems += error.problems
-    problems += _twice(pipelines)
-    if not pipelines and not problems:
-        raise UserError(
-            Problem("PROJECT003", f"the project has no pipelines in `{FOLDER}/`",
-                    f"write one as `{FOLDER}/<name>.yaml`", chosen.origin.where)
-        )  # fmt: skip
-    wanted = _selected(pipelines, names, problems)
-    others = tuple(pipeline for pipeline in pipelines if pipeline not in wanted)
-    return Loaded(chosen, wanted, tuple(problems), others)
+            wrong[file] = error.problems
+    pipelines = [pipeline for file in found for pipeline in found[file]]
+    if not selection:
+        problems = [*chain.from_iterable(wrong.values()), *_twice(pipelines)]
+        if not pipelines and not problems:
+            raise UserError(
+                Problem("PROJECT003", f"the project has no pipelines in `{FOLDER}/`",
+                        f"write one as `{FOLDER}/<name>.yaml`", chosen.origin.where)
+            )  # fmt: skip
+        return Loaded(chosen, tuple(pipelines), tuple(problems))
+    wanted = [pipeline for file in asked for pipeline in found.get(file, ())]
+    wanted += _named(names, pipelines, tuple(chain.from_iterable(wrong.values())))
+    # What is wrong with a file that was not asked for is told when it is asked for.
+    problems = [problem for file in asked for problem in wrong.get(file, ())]
+    named = {pipeline.name for pipeline in wanted}
+    problems += _twice([pipeline for pipeline in pipelines if pipeline.name in named])
+    others = tuple(pipeline for pipeline in pipelines if not any(pipeline is one for one in wanted))
+    return Loaded(chosen, tuple(wanted), tuple(problems), others)
 
 
 def find_root(start: Path) -> Path | None:
     """The nearest folder, from `start` upwards, that has a `penstock.yaml`."""
-    start = start.resolve()
+    start = _absolute(start)
     return next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
 
 
@@ -99,6 +109,9 @@ def _builders_in(file: Path, root: Path) -> list[Builder]:
             Problem("SPEC001", f"`{shown}` cannot be read: no such file", "name a file that exists", Where(shown))
         )
     name = ".".join(file.relative_to(root).with_suffix("").parts) if file.is_relative_to(root) else file.stem
+    if name in sys.stdlib_module_names:
+        message = f"`{shown}` has the name of a module of Python itself"
+        raise UserError(Problem("SPEC014", message, "rename the file", Where(shown)))
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UserError(Problem("SPEC001", f"`{shown}` cannot be imported", "name a Python file", Where(shown)))
@@ -125,7 +138,7 @@ def use_modules_of(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         ours = root / Path(*name.split(".")).with_suffix(".py")
-        if file and ours.is_file() and Path(file) != ours:
+        if file and name not in sys.stdlib_module_names and ours.is_file() and Path(file) != ours:
             del sys.modules[name]
 
 
@@ -145,16 +158,19 @@ def _twice(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
                           "rename one of the two", pipeline.origin.at("pipeline"))  # fmt: skip
 
 
-def _selected(pipelines: Sequence[Pipeline], names: Sequence[str], problems: Sequence[Problem]) -> tuple[Pipeline, ...]:
-    if not names:
-        return tuple(pipelines)
+def _named(names: Sequence[str], pipelines: Sequence[Pipeline], wrong: tuple[Problem, ...]) -> list[Pipeline]:
     known = {pipeline.name: pipeline for pipeline in pipelines}
     for name in names:
         if name not in known:
             # A pipeline that could not be read has no name; its own Problems say more than "there is none".
             raise UserError(
-                problems
+                wrong
                 or Problem("PROJECT004", f"there is no pipeline `{name}`{did_you_mean(name, known)}",
                            f"name one of: {', '.join(known) or 'none is declared'}")
             )  # fmt: skip
-    return tuple(known[name] for name in dict.fromkeys(names))
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _absolute(path: Path) -> Path:
+    """Without following links: a linked file belongs to the folder that it is seen in."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`

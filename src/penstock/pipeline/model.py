@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,9 @@ from penstock.sources.source import SourceSpec
 from penstock.spec import Name, Option, Part, Spec
 from penstock.transforms.step import StepSpec
 from penstock.triggers import AnyTrigger, Trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Latency = Literal["realtime", "low", "balanced", "throughput"]
 
@@ -57,6 +60,13 @@ class Step(Node):
 
     spec: StepSpec
     inputs: tuple[str, ...]
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    """The function itself, where it was given in Python: one of a notebook has no module to import it from."""
+
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows, made from those of the inputs."""
+        rows: DataFrame = self.function(**inputs) if self.function else self.spec.apply(spark, inputs)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -133,19 +143,20 @@ class Pipeline:
         """The node and all it is made from, inputs before what is made of them. Cycles are cut, not followed."""
         nodes = self.nodes
         ordered: dict[str, Source | Step] = {}
-        under_way: set[str] = set()
-
-        def visit(current: str) -> None:
+        seen: set[str] = set()
+        waiting = [(name, False)]
+        while waiting:
+            current, inputs_done = waiting.pop()
             node = nodes.get(current)
-            if node is None or current in ordered or current in under_way:
-                return
-            under_way.add(current)
-            if isinstance(node, Step):
-                for one in node.inputs:
-                    visit(one)
-            ordered[current] = node
-
-        visit(name)
+            if node is None:
+                continue
+            if inputs_done:
+                ordered[current] = node
+            elif current not in seen:
+                seen.add(current)
+                waiting.append((current, True))
+                if isinstance(node, Step):
+                    waiting += [(one, False) for one in reversed(node.inputs)]
         return tuple(ordered.values())
 
     def guarantee_of(self, query: Query) -> Guarantee:

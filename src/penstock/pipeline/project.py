@@ -97,10 +97,8 @@ def from_document(document: Document, root: Path, environment: str | None = None
         projects[name] = _built(validated(ProjectSpec, changed.data, changed), changed, root, name)
     if environment not in projects:
         known = ", ".join(spec.environments) or "none is declared"
-        raise UserError(
-            Problem("PROJECT002", f"there is no environment `{environment}`{did_you_mean(str(environment), spec.environments)}",
-                    f"use one of: {known}", document.key_at("environments"))
-        )  # fmt: skip
+        message = f"there is no environment `{environment}`{did_you_mean(str(environment), spec.environments)}"
+        raise UserError(Problem("PROJECT002", message, f"use one of: {known}", document.key_at("environments")))
     return projects[environment]
 
 

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.any import AnyReadFormat
 from penstock.formats.format import INFER
-from penstock.paths import PathText
+from penstock.paths import PathText, has_glob
 from penstock.sources.source import StaticOrStream
 from penstock.spec import given_options, spark_option
 
@@ -67,6 +67,9 @@ class Files(StaticOrStream):
         None, "Passes over files that cannot be read. Their rows are lost."
     )
     ignore_missing_files: bool | None = spark_option(None, "Passes over files that were deleted before they were read.")
+    ignore_invalid_partition_paths: bool | None = spark_option(
+        None, "Passes over folders that do not fit the other `key=value` folders. Their rows are lost."
+    )
     modified_before: str | None = spark_option(None, "Static reads only: files modified before `2026-01-31T00:00:00`.")
     modified_after: str | None = spark_option(None, "Static reads only: files modified after `2026-01-01T00:00:00`.")
 
@@ -83,6 +86,9 @@ class Files(StaticOrStream):
             raise _wrong("a stream of files needs `schema` in its `format`: columns as DDL, or `infer`")
         if not self.is_static and (self.modified_before or self.modified_after):
             raise _wrong("`modified_before` and `modified_after` are for `read: static`; a stream reads every new file")
+        if not self.is_static and self.base_path is not None and not has_glob(self.path):
+            # Spark takes the path itself for the base then, and fails in the first batch.
+            raise _wrong("a stream takes `base_path` only with a glob in `path`: write `in/{day=8}` for `in/day=8`")
         return self
 
     @property

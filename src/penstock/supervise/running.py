@@ -115,7 +115,7 @@ class RunningQuery:
 
     def table(self) -> DataFrame:
         """The rows that a memory sink holds."""
-        return self._built.session.table(self._built.query.sink.name)
+        return self._built.session.table(f"`{self._built.query.sink.name}`")
 
     def await_termination(self, timeout_seconds: float | None = None) -> bool:
         """Waits until it ends, or the time is over; tells whether it has ended. A failure is told by `exception`."""

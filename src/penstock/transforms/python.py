@@ -32,7 +32,7 @@ class Python(StepSpec):
     key: ClassVar[str] = "python"
     python: Name = Field(
         description="`module:function`, in a module of the project.",
-        pattern=r"^\w+(\.\w+)*:\w+(\.\w+)*$",
+        pattern=r"^\w+(\.\w+)*:[\w<>]+(\.[\w<>]+)*$",
         max_length=200,
     )
 

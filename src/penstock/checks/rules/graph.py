@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.pipeline.model import Node, Step
+from penstock.pipeline.model import Node, Sink, Step
 from penstock.problems import did_you_mean
 from penstock.transforms.sql import Sql, SqlNotUnderstood, tables_in
 
@@ -262,7 +262,7 @@ def reserved_name(subject: Subject) -> Iterator[Finding]:
                 "use letters, digits and `_`, and start with a letter",
                 node.origin.where,
             )
-        elif node.name.lower() in _SQL_WORDS or keyword.iskeyword(node.name):
+        elif not isinstance(node, Sink) and (node.name.lower() in _SQL_WORDS or keyword.iskeyword(node.name)):
             yield (
                 f"`{node.name}` is a reserved word of SQL or Python",
                 f"call it `{node.name}_rows`, or say more",

@@ -9,6 +9,7 @@ from penstock.paths import matches
 from penstock.problems import did_you_mean
 from penstock.references import has_reference
 from penstock.sinks.files import Files as FilesSink
+from penstock.spec import to_option
 
 
 @rule(
@@ -323,7 +324,7 @@ def birth_setting_changed(subject: Subject) -> Iterator[Finding]:
         born = subject.disk.checkpoints.get(query.name)
         for key, value in query.settings.spark.items() if born else ():
             before = born.settings.get(key) if born else None
-            if before is not None and before != str(value):
+            if before is not None and before != to_option(value):
                 yield (
                     f"`{key}: {value}` has no effect on `{query.name}`: its checkpoint was born with {before}",
                     "remove the setting, or start a new query under a new name",

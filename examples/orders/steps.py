@@ -1,0 +1,1 @@
+../../src/penstock/templates/orders/steps.py

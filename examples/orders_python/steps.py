@@ -1,0 +1,1 @@
+../orders/steps.py

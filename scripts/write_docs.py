@@ -1,0 +1,400 @@
+"""Write the generated pages of the docs anew: `python scripts/write_docs.py`. With `--check`, only say what is old.
+
+`docs/reference` comes from the parts, the project's grammar and the commands; `docs/problems` from the codes. Nothing
+in these two folders is written by hand, so a page that no part or code stands behind is removed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+import yaml
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from penstock import catalog
+from penstock.actions.explain import Explanation, all_explanations
+from penstock.cli import screen
+from penstock.cli.main import COMMANDS, app
+from penstock.connections.connection import ConnectionSpec
+from penstock.durations import Duration
+from penstock.engine.latency import profile
+from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
+from penstock.formats.format import ReadFormat, WriteFormat
+from penstock.json_schema import pipeline_schema
+from penstock.paths import is_path
+from penstock.pipeline.build import PipelineSpec
+from penstock.pipeline.model import Latency, Origin, Query, QuerySettings
+from penstock.pipeline.project import Overlay, ProjectSpec
+from penstock.problems import Where
+from penstock.sinks.sink import SinkSpec
+from penstock.sources.source import SourceSpec, StaticOrStream
+from penstock.spark_catalogs import CatalogSpec
+from penstock.spec import Option, Part, Spec, spark_option_names
+from penstock.transforms.step import StepSpec
+from penstock.triggers import Trigger
+from penstock.watermark import Watermark
+
+DOCS = Path(__file__).parent.parent / "docs"
+FOLDERS = ("reference", "problems")
+NOTE = "<!-- Written by scripts/write_docs.py: change the code it comes from, then run `make docs`. -->"
+
+REAL_TIME = "`realtime` is refused for now: see [LATENCY001](../problems/LATENCY001.md)."
+
+Pages = dict[str, str]
+"""By path below `docs`, the text of a page."""
+Row = tuple[str, str, str, str]
+"""A key, its type, its default and what it does."""
+
+
+def main() -> int:
+    pages = {path: text.rstrip() + "\n" for path, text in (reference_pages() | problem_pages()).items()}
+    found = {path.relative_to(DOCS).as_posix() for folder in FOLDERS for path in (DOCS / folder).rglob("*.md")}
+    stale = sorted(found - pages.keys())
+    changed = sorted(path for path, text in pages.items() if _text_of(DOCS / path) != text)
+    if "--check" in sys.argv[1:]:
+        for path in (*changed, *stale):
+            print(f"docs/{path} is not up to date: run `make docs`")
+        return 1 if changed or stale else 0
+    for path in changed:
+        (DOCS / path).parent.mkdir(parents=True, exist_ok=True)
+        (DOCS / path).write_text(pages[path], encoding="utf-8")
+    for path in stale:
+        (DOCS / path).unlink()
+    print(f"{len(pages)} pages: {len(changed)} written, {len(stale)} removed")
+    return 0
+
+
+def _text_of(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+# --- the reference ---
+
+
+def reference_pages() -> Pages:
+    parts: dict[str, dict[str, str]] = {
+        "sources": {name: source_page(name, part) for name, part in catalog.sources().items()},
+        "steps": {name: step_page(name, part) for name, part in catalog.steps().items()},
+        "sinks": {name: sink_page(name, part) for name, part in catalog.sinks().items()},
+        "formats": format_pages(),
+        "connections": {name: jars_page("connection", name, part) for name, part in catalog.connections().items()},
+        "catalogs": {name: jars_page("catalog", name, part) for name, part in catalog.spark_catalogs().items()},
+    }
+    pages = {f"reference/{kind}/{name}.md": text for kind, named in parts.items() for name, text in named.items()}
+    return pages | {
+        "reference/README.md": reference_index(parts),
+        "reference/project.md": project_page(),
+        "reference/pipeline.md": pipeline_page(),
+        "reference/commands.md": commands_page(),
+    }
+
+
+def reference_index(parts: Mapping[str, Mapping[str, str]]) -> str:
+    lists = [
+        section(
+            kind.capitalize(), "\n".join(f"- [{name}]({kind}/{name}.md): {_summary(named[name])}" for name in named)
+        )
+        for kind, named in parts.items()
+    ]
+    top = (
+        "- [The project](project.md): the keys of `penstock.yaml`\n"
+        "- [The pipeline](pipeline.md): the keys of a pipeline's file, query settings, watermarks, triggers\n"
+        "- [The commands](commands.md): options and exit codes\n"
+        "- [The problems](../problems/README.md): every code, with a wrong and a right example"
+    )
+    return page("Reference", "Every key, with its type and default.", top, *lists)
+
+
+def source_page(name: str, part: type[SourceSpec]) -> str:
+    facts = [
+        f"- Replayable after a crash: **{'yes' if part.replayable else 'no'}**",
+        f"- Can be read as a static table: **{'yes' if issubclass(part, StaticOrStream) else 'no'}**",
+    ]
+    return part_page(f"Source `{name}`", part, {"sources": {"my_source": _example(part)}}, keys_of(part), facts)
+
+
+def sink_page(name: str, part: type[SinkSpec]) -> str:
+    promise = part.guarantee
+    facts = [
+        f"- Promise: **{promise.promise}**, because {promise.reason}",
+        f"- Output modes: {', '.join(f'`{mode}`' for mode in sorted(part.modes))}",
+        f"- Keeps its rows when the process ends: **{'no' if part.ephemeral else 'yes'}**",
+    ]
+    of = _schemas_of("sinks")[0]["properties"]["of"]["description"]
+    rows = [("of", "name", "required", of), *keys_of(part)]
+    return part_page(f"Sink `{name}`", part, {"sinks": {"my_sink": _example(part)}}, rows, facts)
+
+
+def step_page(name: str, part: type[StepSpec]) -> str:
+    rows = keys_of(part)
+    if name == "sql":
+        schema = next(schema for schema in _schemas_of("steps") if "sql_file" in schema["properties"])
+        text = f"In place of `sql`. {schema['properties']['sql_file']['description']}"
+        rows = [*rows, ("sql_file", "path", "–", text)]
+    return part_page(f"Step `{name}`", part, {"steps": {"my_step": _example(part)}}, rows)
+
+
+def format_pages() -> dict[str, str]:
+    writes = {catalog.type_of(part): part for part in WRITE_FORMATS}
+    return {name: format_page(name, part, writes[name]) for part in READ_FORMATS for name in [catalog.type_of(part)]}
+
+
+def format_page(name: str, read: type[ReadFormat], write: type[WriteFormat]) -> str:
+    short = f"`format: {name}` is short for `format: {{type: {name}}}`."
+    sections = [
+        section(title, docstring(part), yaml_block({"format": _example(part)}), table(keys_of(part)))
+        for title, part in (("Reading", read), ("Writing", write))
+    ]
+    return page(f"Format `{name}`", short, *sections)
+
+
+def jars_page(noun: str, name: str, part: type[ConnectionSpec] | type[CatalogSpec]) -> str:
+    jars = ", ".join(f"`{connector}`" for connector in part.connectors) or "none"
+    example = {f"{noun}s": {f"my_{noun}": _example(part)}}
+    return part_page(f"{noun.capitalize()} `{name}`", part, example, keys_of(part), [f"- Connector jars: {jars}"])
+
+
+def project_page() -> str:
+    return page(
+        "The project: `penstock.yaml`",
+        "A project is a folder with this file. Pipelines are the files in its folder `pipelines`.",
+        section("Keys", table(keys_of(ProjectSpec))),
+        section(
+            "An environment",
+            "What stands under a name in `environments`, chosen by `--env`. Mappings are merged, all else is replaced.",
+            table(keys_of(Overlay)),
+        ),
+    )
+
+
+def pipeline_page() -> str:
+    return page(
+        "The pipeline",
+        "One file in `pipelines`. Every unknown key is refused.",
+        section("Keys", table(keys_of(PipelineSpec))),
+        section(
+            "Query settings",
+            "What stands under a name in `queries`. A query is named after the step or source that feeds its sink.",
+            table(keys_of(QuerySettings)),
+        ),
+        section("Latency", "The trigger of a query that names none:", latency_table(), REAL_TIME),
+        section("Trigger", docstring(Trigger)),
+        section("Watermark", docstring(Watermark), table(keys_of(Watermark))),
+    )
+
+
+def latency_table() -> str:
+    queries = [Query("any", (), QuerySettings(), word, origin=Origin(Where(""))) for word in get_args(Latency)]
+    lines = [f"| `{q.latency}` | `{profile(q, cores=1).trigger}` |" for q in queries if q.latency != "realtime"]
+    return "\n".join(["| word | trigger |", "|---|---|", *lines])
+
+
+def commands_page() -> str:
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("penstock", [], resilient_parsing=True)
+    sections = [command_section(name, group.get_command(context, name), context) for name in COMMANDS]
+    codes = {
+        screen.WELL: "all is well",
+        screen.PROBLEMS: "problems were found, and no query was started",
+        screen.USAGE: "the command was used wrongly: an unknown option, a missing argument",
+        screen.FAILED: "a run was started, and a query failed",
+    }
+    exits = ["| code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, meaning in codes.items())]
+    return page("The commands", group.help, *sections, section("Exit codes", "\n".join(exits)))
+
+
+def command_section(name: str, command: Any, parent: Any) -> str:
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines = [
+        f"| `{one.metavar or ', '.join(one.opts)}` | {_default_of_option(one)} | {_cell(one.help)} |"
+        for one in command.params
+    ]
+    options = "\n".join(["| option | default | what it does |", "|---|---|---|", *lines])
+    return section(f"penstock {name}", command.help, block(f"penstock {name} {usage}", "text"), options)
+
+
+def _default_of_option(option: Any) -> str:
+    if option.required:
+        return "required"
+    if isinstance(option.show_default, str):
+        return option.show_default
+    return "–" if option.default in (None, False) else f"`{option.default}`"
+
+
+# --- the problems ---
+
+
+def problem_pages() -> Pages:
+    explanations = all_explanations()
+    pages = {f"problems/{explanation.code}.md": problem_page(explanation) for explanation in explanations}
+    return pages | {"problems/README.md": problem_index(explanations)}
+
+
+def problem_index(explanations: Sequence[Explanation]) -> str:
+    rows = [f"| [{one.code}]({one.code}.md) | {one.severity} | {_cell(one.title)} |" for one in explanations]
+    about = (
+        "Every error and warning has a code. `penstock explain CODE` shows its page in the terminal.\n"
+        "An error stops `check` and `run`; a warning does not."
+    )
+    return page("Problems", about, "\n".join(["| code | severity | meaning |", "|---|---|---|", *rows]))
+
+
+def problem_page(one: Explanation) -> str:
+    examples = [
+        section(title, _example_text(text, info))
+        for title, text, info in (("Wrong", one.wrong, "yaml wrong"), ("Right", one.right, "yaml"))
+        if text
+    ]
+    return page(f"{one.code}: {one.title}", f"Severity: **{one.severity}**", one.why, *examples)
+
+
+def _example_text(text: str, info: str) -> str:
+    """YAML in a block; a rule about the disk has a sentence in its place."""
+    return block(text, info) if re.match(r"#|\w+:", text) else f"{text[0].upper()}{text[1:]}."
+
+
+# --- keys and their types ---
+
+
+def keys_of(spec: type[Spec]) -> list[Row]:
+    options = spark_option_names(spec)
+    rows: list[Row] = []
+    for name, field in spec.model_fields.items():
+        option = f" Spark option: `{options[name]}`." if name in options else ""
+        if not (name == "type" and issubclass(spec, Part)):
+            about = f"{field.description or ''}{option}"
+            rows.append((field.alias or name, _field_type(field), _default(field), about))
+    # Keys that every part of a kind shares come last: what is special about this one is read first.
+    shared = ("watermark", "read", "spark_options")
+    return sorted(rows, key=lambda row: (row[0] in shared, row[2] != "required"))
+
+
+def _field_type(field: FieldInfo) -> str:
+    words = type_words(field.annotation, field.metadata)
+    limits = [
+        f"{word} {getattr(mark, limit)}"
+        for mark in field.metadata
+        for limit, word in (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
+        if getattr(mark, limit, None) is not None
+    ]
+    return ", ".join([words, *limits])
+
+
+def type_words(annotation: Any, marks: Iterable[Any] = ()) -> str:
+    """A field's type in a user's words."""
+    if annotation == Option:
+        return "text, number, `true` or `false`"
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_words(arguments[0], arguments[1:])
+    if origin in (Union, types.UnionType):
+        members = (type_words(one, marks) for one in arguments if one is not types.NoneType)
+        return " or ".join(dict.fromkeys(members))
+    if origin is dict:
+        return "mapping" if arguments[1] is Any else f"mapping of {type_words(arguments[1])}"
+    if origin is tuple:
+        return f"list of {type_words(arguments[0])}"
+    return _word(annotation, arguments, tuple(marks))
+
+
+def _word(annotation: Any, arguments: Sequence[Any], marks: Sequence[Any]) -> str:
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{word}`" for word in arguments)
+    if issubclass(annotation, Enum):
+        return ", ".join(f"`{member.value}`" for member in annotation)
+    if issubclass(annotation, ReadFormat | WriteFormat):
+        return "[format](../README.md#formats)"
+    if annotation is str and is_path(annotation, marks):
+        return "path"
+    return "duration" if any(mark in get_args(Duration) for mark in marks) else _WORDS[annotation]
+
+
+_WORDS: dict[Any, str] = {
+    bool: "`true` or `false`",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Trigger: "[trigger](pipeline.md#trigger)",
+    Watermark: "[watermark](../pipeline.md#watermark)",
+}
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value in (None, "", (), PydanticUndefined):
+        return "–"
+    return f"`{value.value if isinstance(value, Enum) else value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def _schemas_of(section_name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pipeline_schema()["properties"][section_name]["additionalProperties"]["oneOf"]
+    return found
+
+
+# --- Markdown ---
+
+
+def part_page(title: str, part: type[Part], example: Any, rows: Sequence[Row], facts: Sequence[str] = ()) -> str:
+    return page(
+        title,
+        docstring(part),
+        "\n".join(facts),
+        section("Example", yaml_block(example)),
+        section("Keys", table(rows)),
+    )
+
+
+def page(title: str, *blocks: str) -> str:
+    return "\n\n".join([NOTE, f"# {title}", *filter(None, blocks)])
+
+
+def section(title: str, *blocks: str) -> str:
+    return "\n\n".join([f"## {title}", *filter(None, blocks)])
+
+
+def table(rows: Sequence[Row]) -> str:
+    lines = [f"| `{key}` | {_cell(kind)} | {_cell(default)} | {_cell(about)} |" for key, kind, default, about in rows]
+    return "\n".join(["| key | type | default | what it does |", "|---|---|---|---|", *lines])
+
+
+def block(text: str, info: str) -> str:
+    return f"```{info}\n{text.rstrip()}\n```"
+
+
+def yaml_block(data: Any) -> str:
+    return block(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1_000), "yaml")
+
+
+def docstring(part: type[Any]) -> str:
+    return inspect.cleandoc(part.__doc__ or "")
+
+
+def _example(part: type[Part]) -> Any:
+    return yaml.safe_load(part.example)
+
+
+def _summary(text: str) -> str:
+    """The first sentence of a page's own text: of its docstring, or of its first section's."""
+    lines = [line for line in text.splitlines() if line and not line.startswith(("<", "#", "`format:"))]
+    return re.split(r"[.;](?:\s|$)", lines[0])[0]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

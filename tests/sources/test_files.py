@@ -1,0 +1,154 @@
+"""Which files are read, and what becomes of them as rows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from penstock.formats.any import READ_FORMATS
+from penstock.sources import Files
+from penstock.spec import spark_option_names
+from tests.conftest import place
+
+pytestmark = pytest.mark.spark
+
+LINES = Files(path="in", format="text")
+SCHEMA = "id BIGINT, name STRING"
+TEXTS = {
+    "csv": "id;name\n1;a\n2;b\n",
+    "json": '{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n',
+    "text": "1 a\n2 b\n",
+    "xml": "<all><row><id>1</id><name>a</name></row><row><id>2</id><name>b</name></row></all>",
+}
+OPTIONS = {"csv": {"header": True, "sep": ";", "infer_schema": True}, "xml": {"row_tag": "row"}}
+
+
+@pytest.fixture
+def place_file(spark, tmp_path):
+    """One file of each format, with the same two rows."""
+
+    def place_file(kind: str) -> None:
+        if kind in TEXTS:
+            place(tmp_path / f"in/1.{kind}", TEXTS[kind])
+        else:
+            spark.createDataFrame([(1, "a"), (2, "b")], SCHEMA).write.format(kind).save(str(tmp_path / "in"))
+
+    return place_file
+
+
+def files_in(folder, *names: str) -> None:
+    """Files that hold their own name, each a second newer than the one before."""
+    for second, name in enumerate(names):
+        place(folder / name, name + "\n")
+        os.utime(folder / name, (1_800_000_000 + second,) * 2)
+
+
+@pytest.mark.parametrize("kind", [str(fmt.model_fields["type"].default) for fmt in READ_FORMATS])
+@pytest.mark.parametrize("schema", [SCHEMA, "infer"], ids=["given", "inferred"])
+def test_every_format_streams(take_all, place_file, kind, schema):
+    place_file(kind)
+    shape = {} if kind == "text" else {"schema": schema}
+    taken = take_all(Files(path="in", format={"type": kind} | shape | OPTIONS.get(kind, {})))
+    if kind == "text":
+        assert sorted(taken.column("value")) == ["1 a", "2 b"]
+    else:
+        assert sorted((int(row["id"]), row["name"]) for row in taken.rows) == [(1, "a"), (2, "b")]
+        assert taken.types["id"] in ("bigint", "int")
+
+
+def test_folders_give_columns_with_a_type_or_as_text(take_all, tmp_path):
+    files_in(tmp_path / "in", "day=07/a.txt", "day=8/b.txt")
+    typed = take_all(LINES)
+    assert (typed.types["day"], sorted(typed.column("day"))) == ("int", [7, 8])
+    plain = take_all(LINES.model_copy(update={"infer_partition_types": False}))
+    assert (plain.types["day"], sorted(plain.column("day"))) == ("string", ["07", "8"])
+
+
+def test_one_folder_below_the_base_path_still_gives_its_column(take_all, tmp_path):
+    files_in(tmp_path / "in", "day=7/a.txt", "day=8/b.txt")
+    taken = take_all(Files(path="in/{day=8}", base_path="in", format="text"))
+    assert list(map(tuple, taken.rows)) == [("day=8/b.txt", 8)]
+
+
+def test_a_base_path_that_spark_would_stumble_over_is_refused():
+    with pytest.raises(ValidationError, match=r"write `in/\{day=8\}`"):
+        Files(path="in/day=8", base_path="in", format="text")
+
+
+def test_a_folder_that_does_not_fit_the_others_is_passed_over(take_all, tmp_path):
+    files_in(tmp_path / "in", "day=7/a.txt", "stray/b.txt")
+    taken = take_all(Files(path="in", format="text", ignore_invalid_partition_paths=True))
+    assert list(map(tuple, taken.rows)) == [("day=7/a.txt", 7)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        ({"path": "in", "path_glob_filter": "*.txt"}, ["a.txt", "c.txt"]),
+        ({"path": "in", "recursive_file_lookup": True}, ["a.txt", "b.log", "c.txt", "x/d.txt", "y/d.txt"]),
+        ({"path": "in/*.{txt,log}"}, ["a.txt", "b.log", "c.txt"]),
+        ({"path": "in/[xy]"}, ["x/d.txt", "y/d.txt"]),
+    ],
+    ids=["name filter", "recursive", "glob of files", "glob of folders"],
+)
+def test_files_are_chosen(take_all, tmp_path, keys, names):
+    files_in(tmp_path / "in", "a.txt", "b.log", "c.txt", "x/d.txt", "y/d.txt", ".hidden", "_half")
+    assert sorted(take_all(Files(format="text", **keys)).column("value")) == names
+
+
+def test_a_corrupt_file_fails_the_query_or_is_passed_over(take_all, tmp_path):
+    files_in(tmp_path / "in", "good.txt")
+    (tmp_path / "in/bad.gz").write_bytes(gzip.compress(b"lost\n" * 1_000)[:-20])
+    tolerant = take_all(Files(path="in", format="text", ignore_corrupt_files=True))
+    assert "good.txt" in tolerant.column("value")
+    with pytest.raises(Exception, match=r"error while reading file .*bad\.gz"):
+        take_all(LINES)
+
+
+def test_static_files_are_chosen_by_their_time(project_at, run_once, spark):
+    root = project_at(
+        """
+        pipeline: known
+        sources:
+          names: {type: files, path: in, format: text}
+          known:
+            type: files
+            path: known
+            read: static
+            format: text
+            modified_after: '2027-01-15T08:00:00'
+            modified_before: '2027-01-15T08:00:02'
+        steps: {met: {sql: SELECT value FROM names JOIN known USING (value)}}
+        sinks: {out: {of: met, type: files, path: out, format: text}}
+        """,
+        files={"in/names": "a\nb\nc\n"},
+    )
+    files_in(root / "known", "a", "b", "c")
+    assert datetime.fromtimestamp(1_800_000_000, UTC).isoformat() == "2027-01-15T08:00:00+00:00"
+    assert run_once(root).ok
+    assert [row.value for row in spark.read.text(str(root / "out")).collect()] == ["b"]
+
+
+SET_IN_THE_SESSION = {"cleaner_threads", "infer_partition_types"}
+OPTIONS_OF_FORMATS = {"timeZone"}
+
+
+def test_the_options_are_those_of_the_engine(spark):
+    load = spark._jvm.java.lang.Class.forName
+    parsed = load("org.apache.spark.sql.execution.streaming.runtime.FileStreamOptions")
+    # Its other fields are the map that it parses and its logger.
+    simple = ("boolean", "float", "int", "long", "scala.Enumeration$Value", "scala.Option")
+    streaming = {field.getName() for field in parsed.getDeclaredFields() if field.getType().getName() in simple}
+    listing = load("org.apache.spark.sql.execution.datasources.FileIndexOptions$").getField("MODULE$").get(None)
+    reading = load("org.apache.spark.sql.catalyst.FileSourceOptions$").getField("MODULE$").get(None)
+    engine = {name.removesuffix("Ms") for name in streaming}
+    engine |= set(listing.getAllOptions().mkString(",").split(",")) - OPTIONS_OF_FORMATS
+    engine |= {reading.IGNORE_CORRUPT_FILES(), reading.IGNORE_MISSING_FILES()}
+    ours = spark_option_names(Files)
+    assert {option.lower() for option in ours.values()} == {option.lower() for option in engine}
+    not_options = {"type", "path", "format", "read", "watermark"}
+    assert set(Files.model_fields) == set(ours) | not_options | SET_IN_THE_SESSION

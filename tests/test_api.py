@@ -1,0 +1,123 @@
+"""Pipelines in Python: the handle on what runs, and memory sinks read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock import Pipeline, sinks, sources
+from penstock.problems import UserError
+from tests.conftest import place
+
+pytestmark = pytest.mark.spark
+
+
+def counting(folder: Path, **query: str) -> Pipeline:
+    pipeline = Pipeline("counting", latency="low")
+    pipeline.source("lines", sources.Files(path=str(folder), format="text"))
+
+    @pipeline.step()
+    def counts(lines):
+        return lines.groupBy("value").count()
+
+    pipeline.sink("table", sinks.Memory(), of="counts")
+    pipeline.query("counts", **query)
+    return pipeline
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place(tmp_path / "in" / "1.txt", "a\nb\na\n")
+    return tmp_path / "in"
+
+
+def test_a_handle_tells_all_about_its_query(folder, tmp_path, engine):
+    with counting(folder, mode="complete").start(project=tmp_path, once=True) as handle:
+        assert handle.await_termination(60)
+        query = handle.queries["counts"]
+        assert not query.is_active
+        assert len(query.id) == len(query.run_id) == 36
+        assert query.name == "counts"
+        assert query.last_progress["numInputRows"] == query.recent_progress[0]["numInputRows"] == 3
+        assert query.status["isTriggerActive"] is False
+        assert query.exception is None
+        assert "Aggregate" in query.explain()
+        assert sorted(map(tuple, handle.table("table").collect())) == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_a_memory_sink_grows_while_the_query_runs(mode, folder, tmp_path, engine):
+    with counting(folder, mode=mode).start(project=tmp_path) as handle:
+        assert handle.is_active
+        assert not handle.await_termination(1)
+        query = handle.queries["counts"]
+        _wait_for(lambda: query.last_progress and handle.table("table").count() == 2, handle)
+        place(folder / "2.txt", "c\n")
+        _wait_for(lambda: ("c", 1) in map(tuple, handle.table("table").collect()), handle)
+    assert not handle.is_active
+
+
+def test_each_start_of_a_memory_sink_begins_anew(folder, tmp_path, engine):
+    for _ in range(2):
+        with counting(folder, mode="complete").start(project=tmp_path, once=True) as handle:
+            handle.await_termination(60)
+            assert handle.table("table").count() == 2
+    assert not (tmp_path / "storage").exists()
+
+
+def test_a_mistake_is_raised_before_anything_starts(folder, tmp_path, engine):
+    with pytest.raises(UserError) as refused:
+        counting(folder, mode="append").start(project=tmp_path)
+    assert [problem.code for problem in refused.value.problems] == ["SPARK004"]
+    assert refused.value.problems[0].where.file.endswith("test_api.py")
+
+
+def test_a_step_that_raises_is_told_at_its_line(folder, tmp_path, engine):
+    pipeline = Pipeline("raising")
+    pipeline.source("lines", sources.Files(path=str(folder), format="text"))
+
+    @pipeline.step()
+    def broken(lines):
+        return lines.select("no_such_column")
+
+    pipeline.sink("table", sinks.Memory(), of="broken")
+    with pytest.raises(UserError) as refused:
+        pipeline.start(project=tmp_path)
+    problem = refused.value.problems[0]
+    assert problem.code == "SPARK002"
+    assert "no_such_column" in problem.message
+    assert (
+        Path(__file__).read_text().splitlines()[problem.where.line - 1].strip()
+        == 'return lines.select("no_such_column")'
+    )
+
+
+def test_a_failed_query_is_told_by_the_handle(tmp_path, engine):
+    place(tmp_path / "in" / "1.txt", "not a number\n")
+    pipeline = Pipeline("failing", latency="low")
+    pipeline.source("lines", sources.Files(path="in", format="text"))
+    pipeline.sql("numbers", "SELECT CAST(value AS INT) AS number FROM lines")
+    pipeline.sink("table", sinks.Memory(), of="numbers")
+    with pipeline.start(project=tmp_path) as handle:
+        with pytest.raises(UserError) as failed:
+            handle.await_termination(60)
+        assert failed.value.problems[0].code == "RUN001"
+        assert handle.queries["numbers"].exception is not None
+
+
+def test_a_pipeline_runs_once_at_a_time(folder, tmp_path, engine):
+    with counting(folder, mode="complete").start(project=tmp_path):
+        with pytest.raises(UserError) as refused:
+            counting(folder, mode="complete").start(project=tmp_path)
+        assert [problem.code for problem in refused.value.problems] == ["CHECKPOINT003"]
+
+
+def _wait_for(condition, handle, seconds: float = 30) -> None:
+    import time
+
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert handle.is_active, [query.exception for query in handle.queries.values()]
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.1)
