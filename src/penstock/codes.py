@@ -92,6 +92,7 @@ CODES: tuple[Code, ...] = (
         _GOOD,
     ),
     Code("SPEC014", "A Python file fails when it is imported", "A pipeline in Python is made by importing its module."),
+    Code("EXPLAIN001", "An unknown code", "`penstock explain` without a code lists all of them."),
     Code("PROJECT001", "There is no project here", "A project is a folder with `penstock.yaml`."),
     Code("PROJECT002", "An unknown environment", "`--env` takes a name from `environments:` in penstock.yaml."),
     Code("PROJECT003", "The project has no pipelines", "Pipelines are files in the folder `pipelines`."),

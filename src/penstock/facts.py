@@ -19,6 +19,8 @@ class FolderFacts:
     """Names of the files in it, the first ones of many."""
     partition_columns: tuple[str, ...] = ()
     """The keys of its `key=value` sub-folders, outermost first."""
+    last_sink_batch: int | None = None
+    """The newest batch in the log that Spark's file sink keeps of its folder."""
 
 
 @dataclass(frozen=True)

@@ -190,3 +190,30 @@ def test_two_pipelines_run_side_by_side_in_sessions_of_their_own(project_at, run
     assert len(result.queries) == 2
     assert lines_in(root / "data/out", spark) == ["A"]
     assert lines_in(root / "data/twice", spark) == ["aa"]
+
+
+def test_output_that_is_ahead_of_its_checkpoint_is_refused_before_rows_are_lost(project_at, run_once, spark):
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"})
+    assert run_once(root).ok
+    shutil.rmtree(root / "storage")
+    refused = run_once(root)
+    assert not refused.started
+    assert [problem.code for problem in refused.problems] == ["FILES011"]
+    shutil.rmtree(root / "data/out")
+    assert run_once(root).ok
+    assert lines_in(root / "data/out", spark) == ["A"]
+
+
+def test_what_spark_says_of_a_secret_is_masked(project_at, run_once, monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "hunter2hunter2")
+    root = project_at(
+        """
+        pipeline: secret
+        sources: {lines: {type: spark, format: '${DB_PASSWORD}', schema: 'a INT'}}
+        sinks: {out: {of: lines, type: console}}
+        """
+    )
+    refused = run_once(root)
+    assert [problem.code for problem in refused.problems] == ["SPARK001"]
+    assert "••••••" in refused.problems[0].message
+    assert "hunter2" not in str(refused)

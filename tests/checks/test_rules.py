@@ -138,6 +138,16 @@ CASES = {
         place="pipeline.yaml:3:45",
         said="is a file",
     ),
+    "FILES011": Case(
+        wrong=folder(OUT, last_sink_batch=0),
+        right=(
+            folder(OUT),
+            replace(folder(OUT, last_sink_batch=3), checkpoints={"lines": replace(BORN, last_offset=3)}),
+            Disk(),
+        ),
+        place="pipeline.yaml:3:45",
+        said="begins anew",
+    ),
     "CHECKPOINT001": Case(
         wrong=Disk(orphans=("rows",)),
         right=(Disk(checkpoints={"lines": BORN}), Disk()),
@@ -195,6 +205,12 @@ def test_a_renamed_query_is_offered_its_former_checkpoint() -> None:
 def test_a_sink_that_cannot_be_written_is_told_too() -> None:
     (problem,) = judged(CASES["FILES008"], folder(OUT, writable=False))
     assert "cannot be written" in problem.message
+
+
+def test_an_older_checkpoint_than_its_output_is_told_too() -> None:
+    disk = replace(folder(OUT, last_sink_batch=3), checkpoints={"lines": replace(BORN, last_offset=2)})
+    (problem,) = judged(CASES["FILES011"], disk)
+    assert "is at batch 2" in problem.message
 
 
 def test_storage_that_is_a_file_is_told_too() -> None:

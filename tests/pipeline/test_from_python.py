@@ -162,7 +162,6 @@ TAIL = "p.sink('o', sinks.Console(), of='a')\n"
         pytest.param("SPEC009", 4, HEAD + "p.query('a', mod='update')\n" + TAIL, "mod", id="unknown setting"),
         pytest.param("SPEC009", 4, HEAD + "p.sql('s', '')\n" + TAIL, "sql", id="empty SQL"),
         pytest.param("SPEC009", 4, HEAD + "p.sql('s', 'SELECT 1', watermark={'column': 'x'})\n" + TAIL, "delay", id="half a watermark"),
-        pytest.param("SPEC009", 4, HEAD + "p.step('s')(lambda a: a)\n" + TAIL, "python", id="lambda"),
         pytest.param("SPEC009", 4, HEAD + "p.source('b', {'type': 'rate'})\n" + TAIL, "source `b` is a dict", id="dict as source"),
         pytest.param("SPEC009", 4, HEAD + "p.sink('x', sources.Rate(), of='a')\n" + TAIL, "sink `x` is a Rate", id="source as sink"),
         pytest.param("GRAPH003", 4, HEAD + "p.source('a', sources.Rate())\n" + TAIL, "stands twice", id="twice"),

@@ -315,7 +315,6 @@ MISTAKES = {
     "dotted name": ("GRAPH005", f"{TOP}sinks: {{▶a.b.c.d: {{of: a, type: console}}}}\n", "`a.b.c.d` is not a name"),
     "name that ends in a line": ("GRAPH005", f'{TOP}sinks: {{▶"o\\n": {{of: a, type: console}}}}\n', "is not a name"),
     "number as sink's name": ("GRAPH005", f"{TOP}sinks: {{▶5: {{of: a, type: console}}}}\n", "`5` is not a name"),
-    "null as sink's name": ("GRAPH005", f"{TOP}sinks: {{▶null: {{of: a, type: console}}}}\n", "reserved word"),
     "unknown sink of": ("GRAPH006", f"{TOP}sinks: {{o: {{of: ▶aa, type: console}}}}\n", "did you mean `a`?"),
     "settings of no query": ("GRAPH007", f"{TOP}{CONSOLE}queries: {{▶o: {{mode: update}}}}\n", "there is no query `o`"),
     # SQL

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import orc, parquet
 from pydantic import ValidationError
 
-from penstock.formats.any import READ_FORMATS
 from penstock.sources import Files
 from penstock.spec import spark_option_names
 from tests.conftest import place
@@ -27,17 +29,14 @@ TEXTS = {
 OPTIONS = {"csv": {"header": True, "sep": ";", "infer_schema": True}, "xml": {"row_tag": "row"}}
 
 
-@pytest.fixture
-def place_file(spark, tmp_path):
-    """One file of each format, with the same two rows."""
-
-    def place_file(kind: str) -> None:
-        if kind in TEXTS:
-            place(tmp_path / f"in/1.{kind}", TEXTS[kind])
-        else:
-            spark.createDataFrame([(1, "a"), (2, "b")], SCHEMA).write.format(kind).save(str(tmp_path / "in"))
-
-    return place_file
+def place_rows(kind: str, folder: Path) -> None:
+    """One file of a format, with the same two rows as the others."""
+    if kind in TEXTS:
+        place(folder / f"1.{kind}", TEXTS[kind])
+    else:
+        folder.mkdir()
+        rows = pyarrow.table({"id": [1, 2], "name": ["a", "b"]})
+        {"orc": orc, "parquet": parquet}[kind].write_table(rows, folder / f"1.{kind}")
 
 
 def files_in(folder, *names: str) -> None:
@@ -47,17 +46,17 @@ def files_in(folder, *names: str) -> None:
         os.utime(folder / name, (1_800_000_000 + second,) * 2)
 
 
-@pytest.mark.parametrize("kind", [str(fmt.model_fields["type"].default) for fmt in READ_FORMATS])
 @pytest.mark.parametrize("schema", [SCHEMA, "infer"], ids=["given", "inferred"])
-def test_every_format_streams(take_all, place_file, kind, schema):
-    place_file(kind)
-    shape = {} if kind == "text" else {"schema": schema}
-    taken = take_all(Files(path="in", format={"type": kind} | shape | OPTIONS.get(kind, {})))
-    if kind == "text":
-        assert sorted(taken.column("value")) == ["1 a", "2 b"]
-    else:
-        assert sorted((int(row["id"]), row["name"]) for row in taken.rows) == [(1, "a"), (2, "b")]
-        assert taken.types["id"] in ("bigint", "int")
+@pytest.mark.parametrize("kind", ["csv", "json", "orc", "parquet", "xml"])
+def test_every_format_streams_with_a_given_and_with_an_inferred_schema(take_all, tmp_path, kind, schema):
+    place_rows(kind, tmp_path / "in")
+    taken = take_all(Files(path="in", format={"type": kind, "schema": schema} | OPTIONS.get(kind, {})))
+    assert sorted((row["id"], row["name"]) for row in taken.rows) == [(1, "a"), (2, "b")]
+
+
+def test_lines_stream_without_a_schema(take_all, tmp_path):
+    place_rows("text", tmp_path / "in")
+    assert take_all(LINES).column("value") == ["1 a", "2 b"]
 
 
 def test_folders_give_columns_with_a_type_or_as_text(take_all, tmp_path):
@@ -105,7 +104,7 @@ def test_a_corrupt_file_fails_the_query_or_is_passed_over(take_all, tmp_path):
     (tmp_path / "in/bad.gz").write_bytes(gzip.compress(b"lost\n" * 1_000)[:-20])
     tolerant = take_all(Files(path="in", format="text", ignore_corrupt_files=True))
     assert "good.txt" in tolerant.column("value")
-    with pytest.raises(Exception, match=r"error while reading file .*bad\.gz"):
+    with pytest.raises(Exception, match=r"error while reading file .*bad\.gz: Unexpected end"):
         take_all(LINES)
 
 

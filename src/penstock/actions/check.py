@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,8 @@ def check(
     judged = judge_all(loaded)
     if errors_in(judged.problems):
         return _result(loaded.pipelines, judged.problems, fast=False)
-    engine = start_engine(judged.project, *needs_of(judged))
+    with resolve.masking(judged.project, os.environ):
+        engine = start_engine(judged.project, *needs_of(judged))
     try:
         _, refusals = build_with(engine, judged)
     finally:
@@ -157,16 +158,32 @@ def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Proble
     from penstock.supervise.start import build_all
 
     root = resolve.storage_root(judged.project, os.environ)
-    if not is_local(root):
-        storage = engine.storage(root)
-        for pipeline in judged.resolved:
-            judged.disks[pipeline.name] = look(judged.project, pipeline, root, storage)
+    if not all(is_local(path) for path in (root, *_paths_of(judged))):
+        try:
+            for pipeline in judged.resolved:
+                judged.disks[pipeline.name] = look(judged.project, pipeline, root, engine.storage)
+        except OSError as error:
+            return [], [_out_of_reach(root, error, judged.project)]
         subjects = [Subject(judged.project, pipeline, (), judged.disks[pipeline.name]) for pipeline in judged.resolved]
         found = [problem for subject in subjects for problem in judge(subject, disk=True, spec=False)]
         remote = [problem for problem in found if problem not in judged.problems]
         if errors_in(remote):
             return [], remote
-    return build_all(engine, judged.project, judged.pairs, judged.disks)
+    ready, problems = build_all(engine, judged.project, judged.pairs, judged.disks)
+    return ready, list(resolve.masked(problems, judged.project, os.environ))
+
+
+def _paths_of(judged: Judged) -> Iterator[str]:
+    for pipeline in judged.resolved:
+        for node in (*pipeline.sources, *pipeline.sinks):
+            yield getattr(node.spec, "path", None) or ""
+
+
+def _out_of_reach(root: str, error: OSError, project: Project) -> Problem:
+    fix = "mend its address, or the settings under `spark:` that lead to it"
+    return Problem(
+        "CHECKPOINT002", f"the storage `{root}` cannot be reached: {error}", fix, project.origin.at("storage")
+    )
 
 
 def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:

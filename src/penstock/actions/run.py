@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.actions.check import StartEngine, build_with, judge_all, needs_of
+from penstock.checkpoint.lock import require_free
+from penstock.engine import resolve
 from penstock.pipeline.load import load
 from penstock.problems import Problem, errors_in
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
@@ -62,8 +65,10 @@ def run(
     judged = judge_all(load(start, selection, environment))
     if errors_in(judged.problems):
         return RunResult(problems=judged.problems)
-    engine = start_engine(judged.project, *needs_of(judged))
-    with ExitStack() as cleanup:
+    for pipeline in judged.resolved:
+        require_free(judged.project.local_folder / "locks", pipeline.name)
+    with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
+        engine = start_engine(judged.project, *needs_of(judged))
         cleanup.callback(engine.close)
         ready, refusals = build_with(engine, judged)
         if errors_in(refusals):

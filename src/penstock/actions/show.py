@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.actions.check import StartEngine, judge_all, needs_of
-from penstock.engine import build, spark_problems
+from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
 from penstock.engine.session import Engine
 from penstock.pipeline.load import load, use_modules_of
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SAMPLE_ROWS = 1_000
-_SAMPLE_SECONDS = 5.0
+_SAMPLE_SECONDS = 20.0
 _MODES: tuple[Mode, ...] = ("complete", "update", "append")
 
 
@@ -58,13 +60,12 @@ def show(
     judged = judge_all(replace(loaded, pipelines=tuple(owners)))
     if errors_in(judged.problems):
         raise UserError(judged.problems)
-    engine = start_engine(judged.project, *needs_of(judged))
-    try:
+    with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
+        engine = start_engine(judged.project, *needs_of(judged))
+        cleanup.callback(engine.close)
         use_modules_of(judged.project.root)
         engine.use_modules_of(judged.project.root)
         return _show(engine, judged.resolved[0], step, limit)
-    finally:
-        engine.close()
 
 
 def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int) -> ShowResult:

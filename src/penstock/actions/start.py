@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.actions.check import build_with, judge_all, needs_of
-from penstock.engine import session
+from penstock.engine import resolve, session
 from penstock.pipeline import project as projects
 from penstock.pipeline.load import Loaded, find_root
 from penstock.pipeline.model import Pipeline
@@ -74,7 +75,7 @@ def start(pipeline: Pipeline, folder: Path, environment: str | None, trigger: Tr
     judged = judge_all(Loaded(project, (pipeline,)))
     if errors_in(judged.problems):
         raise UserError(judged.problems)
-    with ExitStack() as cleanup:
+    with resolve.masking(project, os.environ), ExitStack() as cleanup:
         running = session.running()
         if running is not None:
             engine = session.attach(running)

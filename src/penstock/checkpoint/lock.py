@@ -6,6 +6,7 @@ early. A lock on one machine cannot see another machine: two machines on one sto
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,18 @@ def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
     finally:
         lock.release()
         handle.close()
+
+
+def require_free(folder: Path, pipeline: str) -> None:
+    """Raises UserError when another process runs the pipeline: known at once, before Spark is started."""
+    file = folder / f"{pipeline}.lock"
+    if not file.exists():
+        return
+    with file.open("r+b") as probe:
+        try:
+            fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the kind that Java takes
+        except OSError:
+            raise UserError(_taken(pipeline, _holder(file))) from None
 
 
 def _try_lock(handle: Any) -> Any:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from penstock.cli.options import Env, Json, Pipelines, Project
-from penstock.cli.screen import PROBLEMS, out, print_json, show_problems
+from penstock.cli.screen import PROBLEMS, counted, out, print_json, show_problems
+
+if TYPE_CHECKING:
+    from penstock.actions.check import CheckResult
 
 
 def check(
@@ -38,20 +42,12 @@ def check(
     raise typer.Exit(0 if result.ok else PROBLEMS)
 
 
-def _show_summary(result: object) -> None:
-    from rich.table import Table
-
-    from penstock.actions.check import CheckResult
-
-    assert isinstance(result, CheckResult)  # noqa: S101 - imported late, for speed
+def _show_summary(result: CheckResult) -> None:
     if not result.fast:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for header in ("pipeline", "query", "sink", "mode", "promise", "because"):
-            table.add_column(header)
         for query in result.queries:
-            table.add_row(
-                query.pipeline, query.query, query.sink, query.mode, f"[bold]{query.promise}[/]", query.reason
+            out.print(
+                f"[dim]{query.pipeline}.[/][bold]{query.query}[/] → {query.sink} · {query.mode} · "
+                f"[bold]{query.promise}[/] [dim]({query.reason})[/]",
+                soft_wrap=True,
             )
-        out.print(table)
-    count = len(result.pipelines)
-    out.print(f"[bold green]✓[/] {count} pipeline{'s' * (count != 1)} checked")
+    out.print(f"[bold green]✓[/] {counted(len(result.pipelines), 'pipeline')} checked")

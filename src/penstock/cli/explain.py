@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from penstock.cli.options import Json
-from penstock.cli.screen import PROBLEMS, err, out, print_json
+from penstock.cli.screen import out, print_json
 
 
 def explain(
@@ -19,7 +19,6 @@ def explain(
     from rich.syntax import Syntax
 
     from penstock.actions.explain import all_explanations, explain_code
-    from penstock.problems import UserError
 
     if code is None:
         everything = all_explanations()
@@ -29,11 +28,7 @@ def explain(
             for explanation in everything:
                 out.print(f"[bold]{explanation.code}[/]  {explanation.title}", soft_wrap=True)
         return
-    try:
-        explanation = explain_code(code)
-    except UserError as error:
-        err.print(error.problems[0].message)
-        raise typer.Exit(PROBLEMS) from None
+    explanation = explain_code(code)
     if as_json:
         print_json(explanation.to_json())
         return

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.actions.run import RunResult
-from penstock.cli.screen import is_interactive, out
+from penstock.cli.screen import counted, is_interactive, out
 from penstock.durations import to_words
 from penstock.supervise.loop import QueryView, Snapshot
 
@@ -106,12 +106,12 @@ def view_for(once: bool, as_json: bool) -> View:
 def live_table(snapshot: Snapshot, once: bool) -> Group:
     """Per query: state, batch, rows in and out a second, lag, watermark, the last batch's time."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("query")
-    table.add_column("state")
+    table.add_column("query", no_wrap=True)
+    table.add_column("state", no_wrap=True)
     for header in ("batch", "rows in", "in/s", "out/s", "behind"):
-        table.add_column(header, justify="right")
-    table.add_column("watermark")
-    table.add_column("last batch", justify="right")
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("watermark (UTC)", no_wrap=True)
+    table.add_column("last batch", justify="right", no_wrap=True)
     if once:
         table.add_column("taken", width=22)
     for query in snapshot.queries:
@@ -156,7 +156,7 @@ def _batch_words(query: QueryView) -> str:
     last = query.last
     if last is None:
         return ""
-    words = [f"batch {last.batch}", f"{last.rows_in:,} rows in"]
+    words = [f"batch {last.batch}", f"{counted(last.rows_in, 'row')} in"]
     if last.rows_out is not None:
         words.append(f"{last.rows_out:,} out")
     words.append(to_words(last.duration_ms))
@@ -168,7 +168,7 @@ def _batch_words(query: QueryView) -> str:
 
 
 def _time_of(watermark: str | None) -> str:
-    return watermark.replace("T", " ").removesuffix("Z").removesuffix(".000") if watermark else "–"
+    return watermark.replace("T", " ").partition(".")[0].removesuffix("Z") if watermark else "–"
 
 
 def show_end(result: RunResult) -> None:
@@ -176,7 +176,6 @@ def show_end(result: RunResult) -> None:
     for query in result.queries:
         mark = Text(_STATE_MARK[query.state], style=_STATE_STYLE[query.state])
         late = f" · {query.late_rows:,} late" if query.late_rows else ""
-        batches = "1 batch" if query.batches == 1 else f"{query.batches:,} batches"
-        did = f"{batches} · {query.rows_in:,} rows in · {query.rows_out:,} out{late}"
+        did = f"{counted(query.batches, 'batch')} · {counted(query.rows_in, 'row')} in · {query.rows_out:,} out{late}"
         said = f" {query.pipeline}.{query.name} {query.state}: {did}"
         out.print(Text.assemble(mark, said, (f" · {query.promise}", "dim")))

@@ -80,10 +80,16 @@ def _count(problems: Iterable[Problem]) -> Text:
     errors, warnings = severities.count("error"), severities.count("warning")
     parts = []
     if errors:
-        parts.append(f"{errors} error{'s' * (errors != 1)}")
+        parts.append(counted(errors, "error"))
     if warnings:
-        parts.append(f"{warnings} warning{'s' * (warnings != 1)}")
+        parts.append(counted(warnings, "warning"))
     return Text(", ".join(parts), style="bold red" if errors else "bold yellow")
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`, `2 batches`."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def is_interactive() -> bool:

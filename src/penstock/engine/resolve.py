@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,12 +21,27 @@ S = TypeVar("S", bound=Spec)
 
 def environment(project: Project, process: Mapping[str, str]) -> dict[str, str]:
     """The values of references: the process's environment, then the project's `variables`."""
-    return {name: to_option(value) for name, value in project.variables.items()} | dict(process)
+    given = {name: value for name, value in process.items() if value}
+    return {name: to_option(value) for name, value in project.variables.items()} | given
 
 
 def mask(project: Project, process: Mapping[str, str]) -> references.Mask:
     """Hides the project's secrets in any text."""
     return references.Mask(project.secrets, environment(project, process))
+
+
+@contextmanager
+def masking(project: Project, process: Mapping[str, str]) -> Iterator[None]:
+    """Hides secrets in the Problems of a UserError that passes: Spark may have put them into its words."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(masked(error.problems, project, process)) from None
+
+
+def masked(problems: Iterable[Problem], project: Project, process: Mapping[str, str]) -> tuple[Problem, ...]:
+    hide = mask(project, process)
+    return tuple(replace(problem, message=hide(problem.message), fix=hide(problem.fix)) for problem in problems)
 
 
 def pipeline(written: Pipeline, project: Project, process: Mapping[str, str]) -> Pipeline:

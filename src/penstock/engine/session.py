@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -165,11 +166,15 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
 
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
+    log.touch(mode=0o600)  # what Spark logs is not masked
     conf = SparkConf().setAll(list(settings.items()))
     with log.open("ab") as stderr:
         try:
-            gateway: Any = launch_gateway(conf, popen_kwargs={"stdout": subprocess.PIPE, "stderr": stderr})  # type: ignore[no-untyped-call]
-            context = SparkContext(conf=conf, gateway=gateway)
+            # A session of its own: a signal to our process group is ours to handle, and must not reach the JVM.
+            piped = {"stdout": subprocess.PIPE, "stderr": stderr, "start_new_session": True}
+            gateway: Any = launch_gateway(conf, popen_kwargs=piped)  # type: ignore[no-untyped-call]
+            with _own_signal_handlers():
+                context = SparkContext(conf=conf, gateway=gateway)
         except (PySparkRuntimeError, OSError) as error:
             raise UserError(_cannot_start(str(error), log)) from None
         except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
@@ -180,6 +185,19 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
     engine = Engine(SparkSession(context), log, gateway)
     threading.Thread(target=engine._pump, args=(gateway.proc.stdout,), daemon=True, name="jvm-console").start()
     return engine
+
+
+@contextlib.contextmanager
+def _own_signal_handlers() -> Iterator[None]:
+    """Puts back the handler of SIGINT that a new SparkContext replaces by one that cancels all jobs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, ours)
 
 
 def _cannot_start(why: str, log: Path) -> Problem:

@@ -16,6 +16,7 @@ from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql
 
 _LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
+_JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error)(?:: |$)")
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 _FIXES = {
@@ -81,12 +82,13 @@ def fix_for(error: Exception) -> str:
     )
 
 
-def causes(error: BaseException) -> Iterator[Any]:
-    """The JVM exceptions behind a Python one, outermost first."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while java is not None:
-        yield java
-        java = java.getCause()
+def causes(error: BaseException) -> Iterator[str]:
+    """What PySpark's error and each error behind it say, outermost first, without the Java class that says it."""
+    behind: Any = error
+    while behind is not None:
+        if said := _JAVA_CLASS.sub("", getattr(behind, "_desc", None) or ""):
+            yield said
+        behind = getattr(behind, "_cause", None)
 
 
 def _said_by_java(error: Exception) -> str | None:
@@ -129,12 +131,16 @@ def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
 
 
 def query_failed(error: Exception, query: Query, mask: Mask) -> Problem:
-    """Why a running query stopped: the innermost cause that says something."""
-    said = [str(java.getMessage()) for java in causes(error) if java.getMessage()]
-    text = _CLASS.sub("", (said[-1] if said else str(error)).strip())
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # A Python worker's error is a whole traceback; its last line is the error itself.
-    line = lines[-1] if lines and lines[0].startswith("Traceback") else (lines[0] if lines else type(error).__name__)
-    message = _NOISE.sub("", line).rstrip(".")
+    """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
+    said = list(causes(error)) or [str(error)]
+    unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
+    message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
     fix = "mend the cause and run again: it goes on from the last committed batch"
     return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
+
+
+def _one_line(text: str) -> str:
+    lines = [line.strip() for line in _CLASS.sub("", text.strip()).splitlines() if line.strip()]
+    # A Python worker's error is a whole traceback; its last line is the error itself.
+    line = lines[-1] if any(line.startswith("Traceback") for line in lines) else "".join(lines[:1])
+    return _NOISE.sub("", line).rstrip(".")

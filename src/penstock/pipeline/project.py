@@ -96,9 +96,10 @@ def from_document(document: Document, root: Path, environment: str | None = None
         changed = document.overlaid(_merged(base, overlay), path)
         projects[name] = _built(validated(ProjectSpec, changed.data, changed), changed, root, name)
     if environment not in projects:
-        known = ", ".join(spec.environments) or "none is declared"
+        known = ", ".join(spec.environments)
+        fix = f"use one of: {known}" if known else "declare it under `environments:` in penstock.yaml"
         message = f"there is no environment `{environment}`{did_you_mean(str(environment), spec.environments)}"
-        raise UserError(Problem("PROJECT002", message, f"use one of: {known}", document.key_at("environments")))
+        raise UserError(Problem("PROJECT002", message, fix, document.key_at("environments")))
     return projects[environment]
 
 

@@ -22,7 +22,9 @@ class Table(SinkSpec, WithSparkOptions):
 
     type: Literal["table"] = "table"
     table: str = Field(description="`table`, `schema.table` or `catalog.schema.table`.")
-    format: str | None = Field(None, description="Format of a table that is made; the catalog's own by default.")
+    format: str | None = Field(
+        None, description="Format of the table; the catalog's own by default, which is `parquet` in Spark's."
+    )
     partition_by: tuple[str, ...] = Field((), description="Partition columns of a table that is made.")
     path: PathText | None = spark_option(None, "Where a table that is made keeps its files.")
 

@@ -7,6 +7,8 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.engine.build import OBSERVATION, Built
 from penstock.engine.spark_problems import query_failed
@@ -58,7 +60,10 @@ class RunningQuery:
 
     @property
     def is_active(self) -> bool:
-        return bool(self._started.isActive)
+        try:
+            return bool(self._started.isActive)
+        except (ConnectionError, Py4JError):  # Spark has ended, and with it the query
+            return False
 
     @property
     def status(self) -> dict[str, Any]:

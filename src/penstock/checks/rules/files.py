@@ -289,6 +289,38 @@ def path_leaves_project(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+@rule(
+    "FILES011",
+    needs="disk",
+    wrong="the folder `storage` was deleted, and `out` with the output of batches 0 to 7 was kept",
+    right="delete both or neither, or write to a new folder",
+)
+def sink_is_ahead(subject: Subject) -> Iterator[Finding]:
+    """The folder of a sink holds batches that the checkpoint does not know.
+
+    Spark's file sink keeps a log of its folder and passes over every batch that is in it already. A checkpoint that
+    begins anew counts from 0, so its rows would be passed over without a word, and lost.
+    """
+    for query in subject.pipeline.queries:
+        born = subject.disk.checkpoints.get(query.name)
+        known = born.last_offset if born and born.last_offset is not None else -1
+        for sink in query.sinks:
+            folder = subject.disk.folders.get(subject.path(getattr(sink.spec, "path", None) or ""))
+            if (
+                isinstance(sink.spec, FilesSink)
+                and folder
+                and folder.last_sink_batch is not None
+                and folder.last_sink_batch > known
+            ):
+                yield (
+                    f"the folder of sink `{sink.name}` has the output of batch {written}, and the"
+                    f" checkpoint of `{query.name}` {f'is at batch {known}' if known >= 0 else 'begins anew'}:"
+                    " Spark would pass over the rows in between",
+                    "write to a new folder, or move the old output away; if the checkpoint was lost, restore it",
+                    sink.origin.at("path"),
+                )
+
+
 def _files_sources(pipeline: Pipeline) -> Iterator[tuple[Source, FilesSource]]:
     for source in pipeline.sources:
         if isinstance(source.spec, FilesSource) and not source.spec.is_static and not has_reference(source.spec.path):

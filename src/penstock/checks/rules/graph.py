@@ -132,7 +132,8 @@ def unknown_input(subject: Subject) -> Iterator[Finding]:
                     where = where.inside(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1))
                 yield (
                     f"step `{step.name}` reads from `{name}`, which is no source or step{did_you_mean(name, nodes)}",
-                    f"name one of: {', '.join(nodes)}; a table is declared under `sources` with `type: table`",
+                    f"name one of: {', '.join(one for one in nodes if one != step.name)};"
+                    " a table is declared under `sources` with `type: table`",
                     where,
                 )
 

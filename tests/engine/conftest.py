@@ -1,0 +1,27 @@
+"""The command in a process of its own, with a JVM of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("penstock")
+
+
+@pytest.fixture(scope="session")
+def penstock_json() -> Callable[..., dict[str, Any]]:
+    """What a command says with `--json`."""
+
+    def call(root: Path, *arguments: str) -> dict[str, Any]:
+        command = [COMMAND, *arguments, "--project", root, "--json"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert ended.stdout.startswith("{"), ended.stderr
+        return dict(json.loads(ended.stdout))
+
+    return call
