@@ -105,8 +105,8 @@ def _make_absolute(written: Spec, data: dict[str, Any], project: Project) -> Non
         key, value = field.alias or name, getattr(written, name)
         if isinstance(value, Spec) and isinstance(data.get(key), dict):
             _make_absolute(value, data[key], project)
-        elif isinstance(data.get(key), str) and is_path(field.annotation, field.metadata):
-            data[key] = absolute(data[key], project.root)
+        elif is_path(field.annotation, field.metadata) and isinstance(path := data.get(key, field.default), str):
+            data[key] = absolute(path, project.root)  # a default too: it would start at the process's folder otherwise
 
 
 def storage_root(project: Project, process: Mapping[str, str]) -> str:
