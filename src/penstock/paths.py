@@ -80,10 +80,13 @@ def matches(pattern: str, path: str) -> bool:
     Compared part by part down to the shallower of the two, as Spark does for its archive folder.
     """
     ours, theirs = _parts(pattern), _parts(path)
-    return all(
-        left == right or fnmatchcase(right, _to_fnmatch(left)) or fnmatchcase(left, _to_fnmatch(right))
-        for left, right in zip(ours, theirs, strict=False)
-    )
+    return all(left == right or _alike(left, right) for left, right in zip(ours, theirs, strict=False))
+
+
+def _alike(left: str, right: str) -> bool:
+    if not has_glob(left) and not has_glob(right):
+        return False
+    return fnmatchcase(right, _to_fnmatch(left)) or fnmatchcase(left, _to_fnmatch(right))
 
 
 def is_within(pattern: str, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,4 +51,5 @@ def _show_summary(result: CheckResult) -> None:
                 f"[bold]{query.promise}[/] [dim]({query.reason})[/]",
                 soft_wrap=True,
             )
-    out.print(f"[bold green]✓[/] {counted(len(result.pipelines), 'pipeline')} checked")
+    typer.secho("✓ ", fg="green", bold=True, nl=False, color=False if os.environ.get("NO_COLOR") else None)
+    typer.echo(f"{counted(len(result.pipelines), 'pipeline')} checked")

@@ -63,6 +63,7 @@ def main() -> None:
     """Exit codes: 0 well, 1 problems found, 2 wrong usage, 3 the run failed."""
     # Nothing of what is imported now will ever be rubbish; looking for some costs a tenth of a fast check.
     gc.disable()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plugins reads every installed package
     from penstock.cli.screen import FAILED, PROBLEMS, end_with_problems, err
 
     try:

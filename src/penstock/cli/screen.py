@@ -6,19 +6,45 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from penstock.problems import Problem
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
 WELL, PROBLEMS, USAGE, FAILED = 0, 1, 2, 3
 
-out = Console(highlight=False, emoji=False)
-err = Console(highlight=False, emoji=False, stderr=True)
+
+class _Screen:
+    """A Rich console that is made when something is first drawn: a fast check that finds nothing draws nothing."""
+
+    def __init__(self, stderr: bool) -> None:
+        self._stderr = stderr
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(highlight=False, emoji=False, stderr=self._stderr)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._console, name)
+
+    def __enter__(self) -> Any:  # `with` looks methods up on the class, past __getattr__
+        return self._console.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._console.__exit__(*error)
+
+
+out: Console = cast("Console", _Screen(stderr=False))
+err: Console = cast("Console", _Screen(stderr=True))
 
 
 def print_json(value: Any) -> None:
@@ -42,6 +68,8 @@ def end_with_problems(problems: Sequence[Problem], root: Path, as_json: bool, co
 
 
 def _problem(problem: Problem, root: Path) -> Text:
+    from rich.text import Text
+
     colour = "red" if problem.severity == "error" else "yellow"
     text = Text()
     text.append(f"{problem.severity} ", style=f"bold {colour}")
@@ -56,6 +84,8 @@ def _problem(problem: Problem, root: Path) -> Text:
 
 
 def _excerpt(problem: Problem, root: Path, colour: str) -> Text:
+    from rich.text import Text
+
     where = problem.where
     text = Text()
     if where is None:
@@ -76,6 +106,8 @@ def _excerpt(problem: Problem, root: Path, colour: str) -> Text:
 
 
 def _count(problems: Iterable[Problem]) -> Text:
+    from rich.text import Text
+
     severities = [problem.severity for problem in problems]
     errors, warnings = severities.count("error"), severities.count("warning")
     parts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -121,7 +122,7 @@ class Pipeline:
     origin: Origin = field(compare=False, repr=False, kw_only=True)
     settings_origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def queries(self) -> tuple[Query, ...]:
         """One per node that feeds a sink, in the order of the sinks."""
         fed: dict[str, list[Sink]] = {}
@@ -134,7 +135,7 @@ class Pipeline:
             queries.append(Query(name, tuple(sinks), settings, settings.latency or self.latency, origin=origin))
         return tuple(queries)
 
-    @property
+    @cached_property
     def nodes(self) -> dict[str, Source | Step]:
         """Everything a step can read from, by name."""
         return {node.name: node for node in self.sources} | {node.name: node for node in self.steps}

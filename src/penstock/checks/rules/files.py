@@ -237,20 +237,15 @@ def cleaned_under_a_reader(subject: Subject) -> Iterator[Finding]:
 
     Each query reads its sources by itself. One that deletes or archives files takes them from the others.
     """
-    readers = [
-        (pipeline, query, source, source.spec)
-        for pipeline in (subject.pipeline, *subject.others)
-        for query in pipeline.queries
-        for source in pipeline.sources_of(query.name)
-        if isinstance(source.spec, FilesSource)
-    ]
     for source, spec in _files_sources(subject.pipeline):
         if spec.clean_source == "off":
             continue
         others = {
             (pipeline.name, query.name)
-            for pipeline, query, _, other in readers
-            if matches(subject.path(other.path), subject.path(spec.path))
+            for pipeline in (subject.pipeline, *subject.others)
+            for query in pipeline.queries
+            for other in pipeline.sources_of(query.name)
+            if isinstance(other.spec, FilesSource) and matches(subject.path(other.spec.path), subject.path(spec.path))
         }
         if len(others) > 1:
             named = ", ".join(f"`{query}`" for _, query in sorted(others))
