@@ -14,6 +14,7 @@ pipeline.source(
     "orders",
     sources.Files(
         path="data/orders",
+        max_files_per_trigger=6,
         format={
             "type": "json",
             "schema": "order_id STRING, city STRING, amount DOUBLE, event_time TIMESTAMP, _corrupt_record STRING",

@@ -44,9 +44,9 @@ def order_files(files: int, rows_per_file: int = 200, seed: int = 7) -> Iterator
                 counted += Feed(rows=1, malformed=1)
                 continue
             number += 1
-            late = index >= 10 and kind < 0.03
+            late = index >= 12 and kind < 0.03
             at = begin + timedelta(seconds=chance.uniform(0, _MINUTES_PER_FILE * 60))
-            at -= timedelta(minutes=18) if late else timedelta(minutes=2 if kind < 0.08 else 0)
+            at -= timedelta(minutes=45) if late else timedelta(minutes=2 if kind < 0.08 else 0)
             line = _order(number, at, chance, index)
             lines.append(line)
             counted += Feed(rows=1, orders=0 if late else 1, very_late=int(late))

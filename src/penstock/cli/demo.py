@@ -57,7 +57,7 @@ def _show_picture(result: DemoResult) -> None:
     out.print()
     out.print(table)
     fed = result.fed
-    left = fed.orders - result.orders
+    left = fed.orders + fed.very_late - result.orders - result.late
     out.print(
         f"\n{fed.rows:,} rows came in: [bold]{result.orders:,}[/] orders counted,"
         f" {fed.duplicates:,} sent twice and counted once,"
