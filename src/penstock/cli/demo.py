@@ -35,7 +35,7 @@ def demo(
         )
         out.print("The pipeline sums revenue per minute and region, and writes Parquet.\n")
     with stopped_by_signals(stop), view:
-        result = demo_action(folder, starter(quiet=as_json), stop, view.snapshot)
+        result = demo_action(folder, starter(quiet=as_json, then=view.preparing), stop, view.snapshot)
     if as_json:
         print_json(result.to_json())
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
@@ -15,8 +15,8 @@ from penstock.engine.session import Engine
 from penstock.pipeline.project import Project
 
 
-def starter(quiet: bool) -> StartEngine:
-    """A way to start Spark that shows a spinner, and a bar while connectors are fetched."""
+def starter(quiet: bool, then: Callable[[], None] = lambda: None) -> StartEngine:
+    """A way to start Spark that shows a spinner, and a bar while connectors are fetched; `then` goes on showing."""
 
     def start(project: Project, connectors: tuple[str, ...], settings: dict[str, str]) -> Engine:
         gc.enable()
@@ -32,7 +32,8 @@ def starter(quiet: bool) -> StartEngine:
 
             engine = session.start(project.name, settings, project.local_folder, connectors, fetched)
             progress.remove_task(spinner)
-            return engine
+        then()
+        return engine
 
     return start
 

@@ -39,6 +39,9 @@ class View:
     ) -> None:
         return None
 
+    def preparing(self) -> None:
+        """Spark has started; its queries have not."""
+
     def snapshot(self, snapshot: Snapshot) -> None:
         return None
 
@@ -86,8 +89,11 @@ class LiveView(View):
     ) -> None:
         self._live.stop()
 
+    def preparing(self) -> None:
+        self._live.start()
+        self._live.update(Spinner("dots", Text(" Preparing queries", style="dim")))
+
     def snapshot(self, snapshot: Snapshot) -> None:
-        self._live.start()  # not before the first batch: a spinner of the engine's start uses the screen until then
         self._live.update(live_table(snapshot, self._once))
 
     def console_line(self, line: str) -> None:

@@ -36,16 +36,9 @@ def run(
     stop = Stop()
     view = view_for(once=once, as_json=as_json)
     with stopped_by_signals(stop), view:
-        result = run_action(
-            project,
-            tuple(pipelines or ()),
-            env,
-            options,
-            starter(quiet=as_json),
-            stop,
-            view.snapshot,
-            view.console_line,
-        )
+        start_engine = starter(quiet=as_json, then=view.preparing)
+        chosen = tuple(pipelines or ())
+        result = run_action(project, chosen, env, options, start_engine, stop, view.snapshot, view.console_line)
     if as_json:
         print_json(result.to_json())
     else:
