@@ -53,7 +53,12 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The one Spark of a test run, with the settings that a local run has."""
     folder = tmp_path_factory.mktemp("engine")
     # Two tries for a task: `local[2]` never retries, and a retried task is what sinks must stand.
-    started = session.start("tests", {"spark.master": "local[2,2]"}, folder)
+    settings = {
+        "spark.master": "local[2,2]",
+        # Java's second compiler costs more than it gains in the minutes of a test run.
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+    }
+    started = session.start("tests", settings, folder)
     yield started
     started.close()
 

@@ -64,9 +64,7 @@ def cluster(tmp_path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     master = f"spark://127.0.0.1:{port}"
-    environ = os.environ | {
-        "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYTHONPATH": "",
-    }  # fmt: skip
+    environ = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     deploy = "org.apache.spark.deploy"
     ours = ("--host", "127.0.0.1", "--webui-port", "0")
     log = tmp_path / "cluster.log"

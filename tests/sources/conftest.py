@@ -16,7 +16,7 @@ from penstock.sinks import Memory
 from penstock.sources.source import SourceSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Row
 
 SELECT = "SELECT * FROM it"
 
@@ -63,12 +63,12 @@ def take_all(engine: Any, tmp_path: Path) -> TakeAll:
 
 @pytest.fixture
 def flowing(engine: Any, tmp_path: Path) -> Callable[..., Any]:
-    """The growing table of a source that never ends."""
+    """The rows of a source that never ends: each call gives those that came so far."""
 
     @contextmanager
-    def flowing(source: SourceSpec, sql: str = SELECT) -> Iterator[DataFrame]:
+    def flowing(source: SourceSpec, sql: str = SELECT) -> Iterator[Callable[[], list[Row]]]:
         with pipeline_of(source, sql).start(project=tmp_path) as handle:
-            yield handle.table("held")
+            yield lambda: handle.table("held").collect()
 
     return flowing
 

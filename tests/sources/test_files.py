@@ -12,6 +12,8 @@ import pytest
 from pyarrow import orc, parquet
 from pydantic import ValidationError
 
+from penstock.catalog import type_of
+from penstock.formats.any import READ_FORMATS
 from penstock.sources import Files
 from penstock.spec import spark_option_names
 from tests.conftest import place
@@ -47,7 +49,7 @@ def files_in(folder, *names: str) -> None:
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, "infer"], ids=["given", "inferred"])
-@pytest.mark.parametrize("kind", ["csv", "json", "orc", "parquet", "xml"])
+@pytest.mark.parametrize("kind", [kind for kind in map(type_of, READ_FORMATS) if kind != "text"])
 def test_every_format_streams_with_a_given_and_with_an_inferred_schema(take_all, tmp_path, kind, schema):
     place_rows(kind, tmp_path / "in")
     taken = take_all(Files(path="in", format={"type": kind, "schema": schema} | OPTIONS.get(kind, {})))

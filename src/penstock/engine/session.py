@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from penstock.engine import connectors as connector_jars
 from penstock.engine.capabilities import capabilities, minor
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
+_CONSOLE_SECONDS = 10
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
 
@@ -37,6 +39,7 @@ class Engine:
     log: Path | None = None
     _gateway: Any = None
     _console: list[Callable[[str], None]] = field(default_factory=list)
+    _marks: dict[str, threading.Event] = field(default_factory=dict)
 
     @property
     def cores(self) -> int:
@@ -70,11 +73,12 @@ class Engine:
 
     @contextlib.contextmanager
     def console_to(self, show: Callable[[str], None]) -> Iterator[None]:
-        """Hands every line that the JVM prints, a console sink's for one, to `show`."""
+        """Hands every line that the JVM prints, a console sink's for one, to `show`: the last one before it ends."""
         self._console.append(show)
         try:
             yield
         finally:
+            self._await_console()
             self._console.remove(show)
 
     def close(self) -> None:
@@ -91,8 +95,24 @@ class Engine:
     def _pump(self, stream: Any) -> None:
         for line in iter(stream.readline, b""):
             text = line.decode("utf-8", "replace").rstrip("\n")
+            if mark := self._marks.pop(text, None):
+                mark.set()
+                continue
             for show in tuple(self._console):
                 show(text)
+
+    def _await_console(self) -> None:
+        """Lets the JVM print a mark, and waits until it has come through the pipe behind everything else."""
+        if self.log is None:
+            return  # a Spark of somebody else prints elsewhere
+        from py4j.protocol import Py4JError
+
+        text, mark = f"penstock-{uuid4()}", threading.Event()
+        self._marks[text] = mark
+        jvm: Any = self.spark._jvm
+        with contextlib.suppress(Py4JError, OSError):  # a JVM that is gone has no more to say
+            jvm.java.lang.System.out.println(text)
+            mark.wait(_CONSOLE_SECONDS)
 
 
 def start(

@@ -35,10 +35,12 @@ class Files(StaticOrStream):
     )
     latest_first: bool = spark_option(False, "Takes the newest files first: good for a large backlog.")
     max_file_age: Duration | None = spark_option(
-        None, "Files older than the newest one by more than this are passed over; Spark's default is one week."
+        None,
+        "After the first batch, files older than the newest one by more than this are passed over; "
+        "Spark's default is one week.",
     )
     file_name_only: bool = spark_option(
-        False, "Takes two files for one when their names are equal, whatever their folder."
+        False, "Takes a file for read when one of the same name was read before, whatever its folder."
     )
     max_cached_files: int | None = spark_option(
         None, "Listed files kept for the next batches; Spark's default is 10000.", ge=0
@@ -49,7 +51,9 @@ class Files(StaticOrStream):
         ge=0,
         le=1,
     )
-    clean_source: Literal["off", "delete", "archive"] = spark_option("off", "What becomes of a file that was read.")
+    clean_source: Literal["off", "delete", "archive"] = spark_option(
+        "off", "What becomes of a file once the batch after its own begins."
+    )
     source_archive_dir: PathText | None = spark_option(
         None, "Where `clean_source: archive` moves files to; it must lie where the source cannot see it."
     )
