@@ -63,7 +63,7 @@ def test_each_start_of_a_memory_sink_begins_anew(folder, tmp_path, engine):
         with counting(folder, mode="complete").start(project=tmp_path, once=True) as handle:
             handle.await_termination(60)
             assert handle.table("table").count() == 2
-    assert not (tmp_path / "storage").exists()
+    assert not (tmp_path / "storage" / "checkpoints").exists()
 
 
 def test_a_mistake_is_raised_before_anything_starts(folder, tmp_path, engine):
@@ -121,3 +121,17 @@ def _wait_for(condition, handle, seconds: float = 30) -> None:
         assert handle.is_active, [query.exception for query in handle.queries.values()]
         assert time.monotonic() < deadline, "it did not come"
         time.sleep(0.1)
+
+
+def test_a_failure_is_told_while_another_query_runs_on(tmp_path, engine):
+    place(tmp_path / "in" / "1.txt", "not a number\n")
+    pipeline = Pipeline("mixed", latency="low")
+    pipeline.source("ticks", sources.Rate())
+    pipeline.source("lines", sources.Files(path="in", format="text"))
+    pipeline.sql("numbers", "SELECT CAST(value AS INT) AS number FROM lines")
+    pipeline.sink("seen", sinks.Memory(), of="ticks")
+    pipeline.sink("cast", sinks.Memory(), of="numbers")
+    with pipeline.start(project=tmp_path) as handle:
+        with pytest.raises(UserError):
+            handle.await_termination(60)
+        assert handle.queries["ticks"].is_active

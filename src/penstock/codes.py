@@ -98,6 +98,12 @@ CODES: tuple[Code, ...] = (
     Code("PROJECT003", "The project has no pipelines", "Pipelines are files in the folder `pipelines`."),
     Code("PROJECT004", "An unknown pipeline", "Pipelines are named by their `pipeline:` key, not by their file."),
     Code("PROJECT006", "A folder is not empty", "`penstock init` never overwrites a file."),
+    Code(
+        "PROJECT009",
+        "A file cannot be read or written",
+        "The disk is full, the file is not there, or this user may not use it.",
+    ),
+    Code("PROJECT008", "A folder cannot be looked at", "It is not there, or this user may not read it."),
     Code("PROJECT007", "An unknown step", "`penstock show` takes the name of a source or step."),
     Code(
         "VARIABLE001",
@@ -169,5 +175,10 @@ CODES: tuple[Code, ...] = (
         "RUN001",
         "A query failed",
         "The run ends, and the other queries with it. The next run goes on from the last committed batch.",
+    ),
+    Code(
+        "RUN002",
+        "Spark has died",
+        "Its process was killed from outside, or ran out of memory. Nothing that was committed is lost.",
     ),
 )

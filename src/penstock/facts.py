@@ -42,6 +42,9 @@ class CheckpointFacts:
     generation: int
     path: str
     id: str
+    """The identity that its manifest gives it."""
+    spark_id: str | None = None
+    """The identity that Spark finds in it; None when that is lost."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings fixed at its birth."""
     partition_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

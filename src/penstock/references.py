@@ -9,7 +9,9 @@ from typing import Any
 
 _REFERENCE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _REFERENCE_OR_ESCAPE = re.compile(rf"{_REFERENCE.pattern}|\$\$\{{")
-_SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|PRIVATE|CREDENTIAL|JAAS", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"PASSWORD|PASSWD|PASSPHRASE|PASS$|_PWD$|SECRET|TOKEN|APIKEY|_KEY$|PRIVATE|CREDENTIAL|JAAS", re.IGNORECASE
+)
 MASK = "••••••"
 
 

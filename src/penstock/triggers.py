@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from penstock.durations import to_milliseconds
+from penstock.durations import to_milliseconds, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -35,7 +35,7 @@ class Trigger:
     def set_on(self, writer: DataStreamWriter) -> DataStreamWriter:
         match self.kind:
             case "processing_time":
-                return writer.trigger(processingTime=f"{to_milliseconds(self.interval or '')} milliseconds")
+                return writer.trigger(processingTime=to_spark(self.interval or ""))
             case "available_now":
                 return writer.trigger(availableNow=True)
             case "once":

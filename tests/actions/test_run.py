@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.problems import UserError
 from tests.conftest import place
 
 pytestmark = pytest.mark.spark
@@ -20,6 +21,18 @@ COPY = """
     steps: {loud: {sql: SELECT upper(value) AS value FROM lines}}
     sinks: {out: {of: loud, type: files, path: data/out, format: text}}
 """
+
+
+COUNT = """
+    pipeline: copy
+    latency: low
+    sources: {lines: {type: files, path: data/in, format: text}}
+    steps: {loud: {sql: "SELECT value, count(*) AS n FROM lines GROUP BY value"}}
+    sinks: {out: {of: loud, type: spark, format: noop}}
+"""
+JSON_COPY = COPY.replace(
+    "format: text}}\n    steps", "format: {type: json, schema: 'value STRING, day INT'}}}\n    steps"
+)
 
 
 def lines_in(folder: Path, spark) -> list[str]:
@@ -84,12 +97,8 @@ def test_the_manifest_holds_references_and_never_what_they_resolve_to(project_at
 
 
 def test_settings_of_the_birth_are_kept_when_the_pipeline_asks_for_others(project_at, run_once, spark):
-    counted = COPY.replace(
-        "SELECT upper(value) AS value FROM lines", '"SELECT value, count(*) AS n FROM lines GROUP BY 1"'
-    )
-    counted = counted.replace("type: files, path: data/out, format: text", "type: spark, format: noop")
     root = project_at(
-        counted + "    queries: {loud: {mode: update, spark: {spark.sql.shuffle.partitions: 3}}}\n",
+        COUNT + "    queries: {loud: {mode: update, spark: {spark.sql.shuffle.partitions: 3}}}\n",
         files={"data/in/1.txt": "a\n"},
     )
     assert run_once(root).ok
@@ -217,3 +226,73 @@ def test_what_spark_says_of_a_secret_is_masked(project_at, run_once, monkeypatch
     assert [problem.code for problem in refused.problems] == ["SPARK001"]
     assert "••••••" in refused.problems[0].message
     assert "hunter2" not in str(refused)
+
+
+def test_paths_behind_references_are_judged_too(project_at, run_once, monkeypatch):
+    monkeypatch.setenv("OUT", "data/in/out")
+    root = project_at(COPY.replace("path: data/out", "path: '${OUT}'"), files={"data/in/1.txt": "a\n"})
+    refused = run_once(root)
+    assert not refused.started
+    assert [problem.code for problem in refused.problems] == ["FILES003"]
+
+
+def test_settings_of_the_project_win_over_the_latency_word(project_at, run_once):
+    root = project_at(
+        COUNT + "    queries: {loud: {mode: update}}\n",
+        files={"data/in/1.txt": "a\n"},
+        settings="name: test\nspark: {spark.sql.shuffle.partitions: 4}\n",
+    )
+    assert run_once(root).ok
+    manifest = json.loads(checkpoint_of(root, "copy", "loud").with_suffix(".json").read_text())
+    assert manifest["settings"]["spark.sql.shuffle.partitions"] == "4"
+
+
+def test_a_source_that_was_empty_at_birth_may_be_partitioned_later(project_at, run_once, spark):
+    text = COPY.replace(
+        "format: text}}\n    steps", "format: {type: json, schema: 'value STRING, day INT'}}}\n    steps"
+    )
+    root = project_at(text)
+    (root / "data/in").mkdir(parents=True)
+    assert run_once(root).ok
+    place(root / "data/in/day=1/1.json", '{"value": "a"}\n')
+    assert run_once(root).ok
+    assert lines_in(root / "data/out", spark) == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ("listeners: ['no_such_module:Listener']", "SPARK007"),
+        ("listeners: ['json:JSONDecoder']", "SPARK007"),
+        ("sinks: {out: {of: lines, type: files, path: data/out, format: json, partition_by: [vlaue]}}", "SPARK003"),
+    ],
+)
+def test_what_a_start_would_refuse_is_refused_before_anything_is_written(wrong, code, project_at, run_once):
+    text = "pipeline: p\nsources: {lines: {type: files, path: data/in, format: text}}\n"
+    if "sinks:" not in wrong:
+        text += "sinks: {out: {of: lines, type: files, path: data/out, format: json}}\n"
+    root = project_at(text + wrong + "\n", files={"data/in/1.txt": "a\n"})
+    refused = run_once(root)
+    assert not refused.started
+    assert [problem.code for problem in refused.problems] == [code]
+    assert not (root / "storage" / "checkpoints").exists()
+    assert not (root / "data/out").exists()
+
+
+def test_a_checkpoint_that_lost_its_identity_is_refused(project_at, run_once):
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"})
+    assert run_once(root).ok
+    shutil.rmtree(checkpoint_of(root, "copy", "loud"))
+    shutil.rmtree(root / "data/out")
+    refused = run_once(root)
+    assert [problem.code for problem in refused.problems] == ["CHECKPOINT006"]
+
+
+def test_two_projects_on_one_storage_do_not_run_together(project_at, run_once, tmp_path, engine):
+    from penstock.checkpoint.lock import held
+
+    storage = tmp_path / "shared"
+    root = project_at(COPY, files={"data/in/1.txt": "a\n"}, settings=f"name: test\nstorage: {storage}\n")
+    with held(engine.spark._jvm, storage / "locks", "copy"), pytest.raises(UserError) as refused:
+        run_once(root)
+    assert [problem.code for problem in refused.value.problems] == ["CHECKPOINT003"]

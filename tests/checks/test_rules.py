@@ -68,7 +68,7 @@ sources: {lines: {type: files, path: in, format: text}}
 sinks: {out: {of: lines, type: files, path: out, format: text}}
 queries: {lines: {spark: {spark.sql.shuffle.partitions: 8}}}
 """
-BORN = CheckpointFacts("lines", 1, "/s/checkpoints/copy/lines/0001", "id-1")
+BORN = CheckpointFacts("lines", 1, "/s/checkpoints/copy/lines/0001", "id-1", "id-1")
 
 
 def folder(path: str, **facts: object) -> Disk:
@@ -147,6 +147,12 @@ CASES = {
         ),
         place="pipeline.yaml:3:45",
         said="begins anew",
+    ),
+    "CHECKPOINT006": Case(
+        wrong=Disk(checkpoints={"lines": replace(BORN, spark_id=None)}),
+        right=(Disk(checkpoints={"lines": BORN}), Disk()),
+        place="pipeline.yaml:4:11",
+        said="has no identity",
     ),
     "CHECKPOINT001": Case(
         wrong=Disk(orphans=("rows",)),

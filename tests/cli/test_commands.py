@@ -203,3 +203,25 @@ def test_show_waits_for_rows_of_a_source_that_is_only_a_stream(penstock, project
         "pipeline: p\nsources: {ticks: {type: rate, rows_per_second: 50}}\nsinks: {o: {of: ticks, type: console}}\n"
     )
     assert penstock("show", "ticks", "--limit", "2", "--json", at=project).json["rows"]
+
+
+@pytest.mark.spark
+def test_show_tells_a_value_that_cannot_be_cast_and_shows_data_as_it_is(penstock, project, on_shared_spark):
+    (project / "data/in/1.txt").write_text("[red] not markup [/x]\n")
+    assert "[red] not markup [/x]" in penstock("show", "lines", at=project).out
+    (project / "pipelines/shop.yaml").write_text(PIPELINE.replace("upper(value)", "CAST(value AS INT)"))
+    failed = penstock("show", "loud", "--json", at=project)
+    assert (failed.code, failed.codes) == (1, ["SPARK002"])
+
+
+def test_a_folder_that_is_not_there_is_told(penstock, project):
+    ended = penstock("check", "--fast", "--json", "-p", project / "typo")
+    assert (ended.code, ended.codes) == (1, ["PROJECT008"])
+    assert penstock("doctor", "-p", project / "typo").code == 0
+
+
+def test_a_mistake_in_one_pipeline_hides_nothing_of_another(penstock, project):
+    other = PIPELINE.replace("pipeline: shop", "pipeline: other").replace("FROM lines", "FROM liens")
+    (project / "pipelines/other.yaml").write_text(other.replace("data/out", "data/other"))
+    (project / "pipelines/shop.yaml").write_text(PIPELINE.replace("path: data/in", "path: data/inn"))
+    assert penstock("check", "--fast", "--json", at=project).codes == ["GRAPH001", "FILES007"]

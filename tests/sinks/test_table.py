@@ -22,8 +22,13 @@ def table(spark):
     spark.sql("DROP TABLE IF EXISTS copied")
 
 
+HIVE = "name: test\ncatalogs: {spark_catalog: {type: hive}}\n"
+
+
 def test_a_table_is_made_on_the_first_start_and_added_to_from_then_on(project_at, run_once, spark, table):
-    root = project_at(COPY % f"{table}, format: json, partition_by: [day], path: here", files={"in/1.csv": "1,mon\n"})
+    root = project_at(
+        COPY % f"{table}, format: json, partition_by: [day], path: here", files={"in/1.csv": "1,mon\n"}, settings=HIVE
+    )
     assert run_once(root).ok
     place(root / "in/2.csv", "2,tue\n")
     assert [run_once(root).queries[0].rows_out for _ in range(2)] == [1, 0]
@@ -35,6 +40,6 @@ def test_a_table_is_made_on_the_first_start_and_added_to_from_then_on(project_at
 
 def test_a_table_that_is_there_is_written_as_it_is(project_at, run_once, spark, table):
     spark.sql(f"CREATE TABLE {table} (id BIGINT, day STRING) USING orc")
-    root = project_at(COPY % f"default.{table}, format: orc", files={"in/1.csv": "1,mon\n"})
+    root = project_at(COPY % f"default.{table}, format: orc", files={"in/1.csv": "1,mon\n"}, settings=HIVE)
     assert run_once(root).ok
     assert list(map(tuple, spark.table(table).collect())) == [(1, "mon")]

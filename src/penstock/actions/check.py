@@ -101,16 +101,16 @@ def check(
 def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
     """What the text and the local disk tell: no JVM, no variables."""
     problems = list(loaded.problems)
+    try:
+        root: str | None = resolve.storage_root(loaded.project, os.environ)
+    except UserError:
+        root = None  # a reference that only the engine needs
     for pipeline in loaded.pipelines:
         subject = _subject(loaded, pipeline)
-        try:
-            root = resolve.storage_root(loaded.project, os.environ)
-        except UserError:
-            root = "unset:/"  # a reference that only the engine needs: the storage is not looked at
-        disk = look(loaded.project, pipeline, root)
-        problems += judge(subject)
-        if not errors_in(problems):
-            problems += judge(_with(subject, disk, pipeline), disk=True, spec=False)
+        found = judge(subject)
+        problems += found
+        if not errors_in(found):
+            problems += _on_disk(subject, root)
     return tuple(problems)
 
 
@@ -119,6 +119,7 @@ def judge_all(loaded: Loaded) -> Judged:
     problems = list(loaded.problems)
     resolved: list[Pipeline] = []
     disks: dict[str, Disk] = {}
+    others = {id(other): _resolved_if_possible(other, loaded) for other in (*loaded.pipelines, *loaded.others)}
     for pipeline in loaded.pipelines:
         subject = _subject(loaded, pipeline)
         found = judge(subject, quick_parser=False)
@@ -128,13 +129,43 @@ def judge_all(loaded: Loaded) -> Judged:
         try:
             real = resolve.pipeline(pipeline, loaded.project, os.environ)
             root = resolve.storage_root(loaded.project, os.environ)
-            disks[pipeline.name] = look(loaded.project, real, root)
+            disks[pipeline.name] = _looked(loaded.project, real, root)
         except UserError as error:
             problems += error.problems
             continue
         resolved.append(real)
-        problems += judge(_with(subject, disks[pipeline.name], real), disk=True, spec=False)
-    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, tuple(problems))
+        # Once more with the paths that references stand for; what was told already is told at the same place.
+        subject = Subject(loaded.project, real, tuple(others[id(o)] for o in subject.others), disks[pipeline.name])
+        told = {(problem.code, problem.where) for problem in found}
+        again = judge(subject, quick_parser=False, disk=True)
+        problems += [problem for problem in again if (problem.code, problem.where) not in told]
+    masked = resolve.masked(problems, loaded.project, os.environ)
+    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked)
+
+
+def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:
+    try:
+        disk = _looked(subject.project, subject.pipeline, root)
+    except UserError as error:
+        return error.problems
+    return judge(Subject(subject.project, subject.pipeline, subject.others, disk), disk=True, spec=False)
+
+
+def _looked(project: Project, pipeline: Pipeline, root: str | None) -> Disk:
+    try:
+        return look(project, pipeline, root)
+    except OSError as error:
+        message = f"`{error.filename}` cannot be looked at: {error.strerror or error}"
+        raise UserError(
+            Problem("PROJECT008", message, "give this user the right to read it", pipeline.origin.where)
+        ) from None
+
+
+def _resolved_if_possible(pipeline: Pipeline, loaded: Loaded) -> Pipeline:
+    try:
+        return resolve.pipeline(pipeline, loaded.project, os.environ)
+    except (UserError, KeyError):
+        return pipeline
 
 
 def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -189,10 +220,6 @@ def _out_of_reach(root: str, error: OSError, project: Project) -> Problem:
 def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
     others = tuple(other for other in (*loaded.pipelines, *loaded.others) if other is not pipeline)
     return Subject(loaded.project, pipeline, others)
-
-
-def _with(subject: Subject, disk: Disk, pipeline: Pipeline) -> Subject:
-    return Subject(subject.project, pipeline, subject.others, disk)
 
 
 def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool) -> CheckResult:

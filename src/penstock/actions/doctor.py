@@ -128,7 +128,8 @@ def _loopback() -> Finding:
 
 
 def _disk(folder: Path) -> Finding:
-    free_gb = shutil.disk_usage(folder.resolve()).free / 1e9
+    there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+    free_gb = shutil.disk_usage(there).free / 1e9
     level: Level = "ok" if free_gb >= _LEAST_FREE_GB else "warning"
     fix = "" if level == "ok" else "checkpoints and output need room"
     return Finding("Disk", level, f"{free_gb:.0f} GB free here", fix)

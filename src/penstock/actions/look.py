@@ -30,12 +30,12 @@ def local_only(path: str) -> Storage | None:
     return LocalStorage() if is_local(path) else None
 
 
-def look(project: Project, pipeline: Pipeline, storage_root: str, storage_for: StorageFor = local_only) -> Disk:
+def look(project: Project, pipeline: Pipeline, storage_root: str | None, storage_for: StorageFor = local_only) -> Disk:
     """What the pipeline's folders and checkpoints are now, as far as they can be reached. Raises OSError."""
     checkpoints: dict[str, CheckpointFacts] = {}
     orphans: tuple[str, ...] = ()
-    storage = storage_for(storage_root)
-    if storage is not None:
+    storage = storage_for(storage_root) if storage_root else None
+    if storage is not None and storage_root:
         home = folders.folder_of_pipeline(storage_root, pipeline.name)
         kept = folders.queries_in(storage, home)
         for query in pipeline.queries:
@@ -50,7 +50,7 @@ def look(project: Project, pipeline: Pipeline, storage_root: str, storage_for: S
         folders=dict(_folders(project, pipeline, storage_for)),
         checkpoints=checkpoints,
         orphans=orphans,
-        storage=folder_facts(storage, storage_root) if storage is not None else None,
+        storage=folder_facts(storage, storage_root) if storage is not None and storage_root else None,
     )
 
 

@@ -15,7 +15,7 @@ from penstock.engine import resolve
 from penstock.pipeline.load import load
 from penstock.problems import Problem, errors_in
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
-from penstock.supervise.start import start_all
+from penstock.supervise.start import lock_folder, start_all
 from penstock.triggers import Trigger
 
 
@@ -66,7 +66,7 @@ def run(
     if errors_in(judged.problems):
         return RunResult(problems=judged.problems)
     for pipeline in judged.resolved:
-        require_free(judged.project.local_folder / "locks", pipeline.name)
+        require_free(lock_folder(judged.project), pipeline.name)
     with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
         engine = start_engine(judged.project, *needs_of(judged))
         cleanup.callback(engine.close)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,35 +61,51 @@ def show(
     if errors_in(judged.problems):
         raise UserError(judged.problems)
     with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
-        engine = start_engine(judged.project, *needs_of(judged))
+        connectors, settings = needs_of(judged)
+        engine = start_engine(judged.project, connectors, settings)
         cleanup.callback(engine.close)
         use_modules_of(judged.project.root)
         engine.use_modules_of(judged.project.root)
-        return _show(engine, judged.resolved[0], step, limit)
+        return _show(engine, judged.resolved[0], step, limit, settings)
 
 
-def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int) -> ShowResult:
-    settings = profile(pipeline.queries[0], engine.cores).settings
+def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project: dict[str, str]) -> ShowResult:
+    from pyspark.errors import AnalysisException
+
+    query = next(
+        (q for q in pipeline.queries if pipeline.nodes[step] in pipeline.upstream(q.name)), pipeline.queries[0]
+    )
+    needed: dict[str, str] = {}
     for source in pipeline.sources_of(step):
-        settings |= source.spec.session_settings
-    session = engine.session(settings)
+        needed |= source.spec.session_settings
+    session = engine.session(needed | profile(query, engine.cores, of_project).settings)
     samples = {source.name: _sampled(session, source) for source in pipeline.sources_of(step)}
     try:
-        rows = build.frames(session, pipeline, step, samples)[step]
+        return _taken(build.frames(session, pipeline, step, samples)[step], pipeline, step, limit)
+    except UserError as error:
+        if not isinstance(error.__cause__, AnalysisException):
+            raise  # the rows themselves are wrong
+    # Some operations work on streams only. Then the sample is streamed.
+    with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:
+        streams = _as_streams(session, pipeline, samples, Path(folder))
+        rows = build.frames(session, pipeline, step, streams)[step]
+        with _told(pipeline, step):
+            rows = _streamed(engine, session, rows, step)
         return _taken(rows, pipeline, step, limit)
-    except UserError:
-        # Some operations work on streams only. Then the sample is streamed.
-        with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:
-            streams = _as_streams(session, pipeline, samples, Path(folder))
-            rows = build.frames(session, pipeline, step, streams)[step]
-            return _taken(_streamed(engine, session, rows, step), pipeline, step, limit)
+
+
+@contextmanager
+def _told(pipeline: Pipeline, step: str) -> Iterator[None]:
+    """What fails on the rows themselves is a Problem of the step."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(spark_problems.while_building(error, pipeline.nodes[step])) from error
 
 
 def _taken(rows: DataFrame, pipeline: Pipeline, step: str, limit: int) -> ShowResult:
-    try:
+    with _told(pipeline, step):
         taken = rows.limit(limit).select(*_readable(rows)).collect()
-    except Exception as error:
-        raise UserError(spark_problems.while_building(error, pipeline.nodes[step])) from error
     sampled = any(not source.spec.is_static for source in pipeline.sources_of(step))
     return ShowResult(step, tuple(rows.dtypes), tuple(tuple(row) for row in taken), sampled)
 

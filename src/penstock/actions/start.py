@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_TICK_SECONDS = 0.05
+
+
 class Handle:
     """A running pipeline. Use it as a context manager, or call `stop()`: it then also gives back its lock and Spark."""
 
@@ -42,14 +45,14 @@ class Handle:
     def await_termination(self, timeout_seconds: float | None = None) -> bool:
         """Waits for all queries, or until the time is over; tells whether all have ended. UserError if one failed."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        for query in self.queries.values():
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not query.await_termination(left):
-                return False
-        failed = [query.exception for query in self.queries.values()]
-        if problems := [problem for problem in failed if problem]:
-            raise UserError(problems)
-        return True
+        while True:
+            active = self.is_active
+            failed = [query.exception for query in self.queries.values() if not query.is_active]
+            if problems := [problem for problem in failed if problem]:
+                raise UserError(problems)
+            if not active or (deadline is not None and time.monotonic() >= deadline):
+                return not active
+            time.sleep(_TICK_SECONDS)
 
     def stop(self) -> None:
         """Lets the batches under way commit, then ends every query."""
@@ -76,13 +79,10 @@ def start(pipeline: Pipeline, folder: Path, environment: str | None, trigger: Tr
     if errors_in(judged.problems):
         raise UserError(judged.problems)
     with resolve.masking(project, os.environ), ExitStack() as cleanup:
-        running = session.running()
-        if running is not None:
-            engine = session.attach(running)
-        else:
-            connectors, settings = needs_of(judged)
-            engine = session.start(project.name, settings, project.local_folder, connectors)
-        cleanup.callback(engine.close)
+        connectors, settings = needs_of(judged)
+        engine = cleanup.enter_context(
+            session.shared.use(lambda: session.start(project.name, settings, project.local_folder, connectors))
+        )
         ready, refusals = build_with(engine, judged)
         if errors_in(refusals):
             raise UserError(refusals)

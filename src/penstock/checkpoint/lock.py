@@ -6,7 +6,6 @@ early. A lock on one machine cannot see another machine: two machines on one sto
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,8 +36,12 @@ def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
 
 def require_free(folder: Path, pipeline: str) -> None:
     """Raises UserError when another process runs the pipeline: known at once, before Spark is started."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: the JVM will tell
+        return
     file = folder / f"{pipeline}.lock"
-    if not file.exists():
+    if not os.access(file, os.R_OK | os.W_OK):
         return
     with file.open("r+b") as probe:
         try:

@@ -58,9 +58,8 @@ def prepare(
         storage.write_text(folders.manifest_file(folder, 1), born.to_text())
     except OSError as error:
         raise UserError(cannot_write(folder, error, query)) from None
-    return CheckpointFacts(
-        query.name, 1, folders.generation_folder(folder, 1), born.id, born.settings, born.partition_columns
-    )
+    path = folders.generation_folder(folder, 1)
+    return CheckpointFacts(query.name, 1, path, born.id, born.id, born.settings, born.partition_columns)
 
 
 def cannot_write(folder: str, error: OSError, query: Query) -> Problem:
@@ -94,5 +93,8 @@ def code_hashes(pipeline: Pipeline, query: Query, root: Path) -> dict[str, str]:
 
 
 def _take_over(storage: Storage, old: str, new: str) -> None:
-    if folders.generations_in(storage, old):
-        storage.rename(old, new)
+    for generation in folders.generations_in(storage, old):
+        # The manifest last: where a rename is a copy, a crash in between leaves what the next start can finish.
+        if storage.exists(folders.generation_folder(old, generation)):
+            storage.rename(folders.generation_folder(old, generation), folders.generation_folder(new, generation))
+        storage.rename(folders.manifest_file(old, generation), folders.manifest_file(new, generation))

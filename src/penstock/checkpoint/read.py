@@ -29,12 +29,20 @@ def checkpoint(storage: Storage, query_folder: str, query: str) -> CheckpointFac
         generation=newest,
         path=path,
         id=born.id,
+        spark_id=_spark_id(storage, path),
         settings=born.settings,
         partition_columns=born.partition_columns,
         last_offset=last_batch(storage, path, "offsets"),
         last_commit=last_batch(storage, path, "commits"),
         read_files=tuple(read_files(storage, path)),
     )
+
+
+def _spark_id(storage: Storage, checkpoint_folder: str) -> str | None:
+    try:
+        return str(json.loads(storage.read_text(join(checkpoint_folder, "metadata")))["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def read_manifest(storage: Storage, query_folder: str, generation: int) -> Manifest:

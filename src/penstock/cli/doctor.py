@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from penstock.actions.doctor import doctor as look
@@ -22,7 +23,7 @@ def doctor(project: Project = Path(), as_json: Json = False) -> None:
     else:
         table = Table(box=None, pad_edge=False, show_header=False)
         for finding in result.findings:
-            fix = f"\n[green]fix:[/] {finding.fix}" if finding.fix else ""
-            table.add_row(_MARKS[finding.level], f"[bold]{finding.name}[/]", finding.found + fix)
+            fix = f"\n[green]fix:[/] {escape(finding.fix)}" if finding.fix else ""
+            table.add_row(_MARKS[finding.level], f"[bold]{finding.name}[/]", escape(finding.found) + fix)
         out.print(table)
     raise typer.Exit(0 if result.ok else PROBLEMS)

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.problems import UserError
+from penstock.problems import Problem, UserError
 from penstock.version import VERSION
 
 COMMANDS = ("init", "demo", "check", "show", "run", "doctor", "explain")
@@ -78,6 +78,13 @@ def main() -> None:
         # The reader of our output has gone; nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PROBLEMS)
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        problem = Problem(
+            "PROJECT009", f"{named}{error.strerror or error}", "free some space, or mend the rights of the file"
+        )
+        with _exit_code():
+            end_with_problems([problem], Path(), "--json" in sys.argv)
     except Exception as error:  # noqa: BLE001 - the last place: a bug of ours is told as one, not as a user's mistake
         log = _write_crash()
         err.print(

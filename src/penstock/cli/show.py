@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from penstock.actions.show import SAMPLE_ROWS
 from penstock.actions.show import show as show_action
@@ -32,9 +33,10 @@ def show(
         return
     table = Table(header_style="bold", title=result.step, title_justify="left")
     for name, kind in result.columns:
-        table.add_column(f"{name}\n[dim]{kind}[/]", overflow="fold")
+        table.add_column(Text.assemble(name, "\n", (kind, "dim")), overflow="fold")
     for row in result.rows:
-        table.add_row(*("[dim]NULL[/]" if value is None else str(value) for value in row))
+        # As Text: what looks like markup in the data is data.
+        table.add_row(*(Text("NULL", "dim") if value is None else Text(str(value)) for value in row))
     out.print(table)
     note = f", made from up to {SAMPLE_ROWS:,} rows of each stream" if result.sampled else ""
     out.print(f"[dim]{len(result.rows)} rows{note}[/]")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.durations import to_spark
 from penstock.engine import spark_problems
 from penstock.engine.session import Engine
 from penstock.pipeline.model import Pipeline, Query, Source
@@ -56,7 +57,7 @@ def frames(
                 rows = node.apply(session, {name: made[name] for name in node.inputs if name in made})
                 _require_rows(rows, node.name)
             if node.spec.watermark is not None:
-                rows = rows.withWatermark(node.spec.watermark.column, node.spec.watermark.delay)
+                rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
         except UserError:
             raise

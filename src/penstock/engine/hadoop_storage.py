@@ -95,8 +95,10 @@ class _as_os_error:  # noqa: N801 - reads as a phrase: `with _as_os_error():`
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         from py4j.protocol import Py4JJavaError
 
-        if isinstance(error, Py4JJavaError):
-            said = str(error.java_exception.toString())
+        # PySpark turns some of them into exceptions of its own.
+        java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+        if java is not None:
+            said = str(java.toString())
             missing = said.startswith("java.io.FileNotFoundException")
             raise (FileNotFoundError(said) if missing else OSError(said)) from None
 

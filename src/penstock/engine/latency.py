@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.pipeline.model import Latency, Query
@@ -34,8 +35,8 @@ class Profile:
     settings: dict[str, str]
 
 
-def profile(query: Query, cores: int) -> Profile:
-    """The profile of a query on a machine with so many cores. What the user set wins."""
+def profile(query: Query, cores: int, project: Mapping[str, str] | None = None) -> Profile:
+    """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets."""
     settings = {
         # PySpark's 200 partitions are 200 tasks and 200 state stores for every batch, however small.
         "spark.sql.shuffle.partitions": str(cores),
@@ -44,5 +45,6 @@ def profile(query: Query, cores: int) -> Profile:
         f"{_STATE}.checkpointFormatVersion": "2",
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
     }
+    settings |= {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
     settings |= {key: to_option(value) for key, value in query.settings.spark.items()}
     return Profile(query.trigger or _TRIGGERS[query.latency], settings)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _CONSOLE_SECONDS = 10
+_LISTS = ("spark.jars", "spark.sql.extensions")
+_LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.")
+"""What the JVM must know when it is launched. Nothing else goes onto its command line, where all users can read it."""
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
 
@@ -57,7 +60,8 @@ class Engine:
         """A session of its own: its settings and views are seen by one query only."""
         session = self.spark.newSession()
         for key, value in settings.items():
-            session.conf.set(key, value)
+            if session.conf.isModifiable(key) or not key.startswith("spark.sql."):  # a static one is the process's
+                session.conf.set(key, value)
         return session
 
     def storage(self, path: str) -> Storage:
@@ -85,7 +89,8 @@ class Engine:
         if self._gateway is None:
             return  # not ours to stop
         process = self._gateway.proc
-        self.spark.stop()
+        if process.poll() is None:
+            self.spark.stop()
         self._gateway.shutdown()
         process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -131,10 +136,44 @@ def start(
     capabilities(spark_minor)
     wanted = tuple(sorted(set(connectors)))
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
-    merged = _defaults(name, folder) | connector_jars.settings(wanted) | dict(settings)
-    if jars:
-        merged["spark.jars"] = ",".join(filter(None, (*map(str, jars), merged.get("spark.jars", ""))))
-    return _launch(merged, folder)
+    merged = _defaults(name, folder) | dict(settings)
+    if merged["spark.master"].startswith("local"):
+        merged = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} | merged
+    for key, ours in (connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}).items():
+        # Lists are joined with the user's; of a single value the user's wins.
+        users = merged.get(key, "")
+        merged[key] = ",".join(filter(None, (ours, users))) if key in _LISTS else users or ours
+    return _launch({key: value for key, value in merged.items() if value}, folder)
+
+
+class _Shared:
+    """A Spark that several handles of one process use: it ends with the last of them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.engine: Engine | None = None
+
+    @contextlib.contextmanager
+    def use(self, start_it: Callable[[], Engine]) -> Iterator[Engine]:
+        """The Spark of this process, started if there is none. One that somebody else started is not ended here."""
+        with self.lock:
+            others = running() if self.engine is None else None
+            if others is None:
+                self.engine = self.engine or start_it()
+                self.users += 1
+            engine = attach(others) if others else self.engine
+        try:
+            yield engine  # type: ignore[misc] # one of the two is there
+        finally:
+            with self.lock:
+                self.users -= engine is self.engine
+                if engine is self.engine and engine and not self.users:
+                    self.engine = None
+                    engine.close()
+
+
+shared = _Shared()
 
 
 def attach(spark: SparkSession) -> Engine:
@@ -149,7 +188,8 @@ def running() -> SparkSession | None:
         return None
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    session: SparkSession | None = SparkSession._instantiatedSession  # of any thread, unlike the active one
+    return session if session is not None and session._jsc is not None and session._sc._jsc is not None else None
 
 
 def installed_version() -> str:
@@ -162,19 +202,20 @@ def _defaults(name: str, folder: Path) -> dict[str, str]:
     return {
         "spark.app.name": name,
         "spark.master": "local[*]",
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": f'-Dderby.system.home="{folder}"',
+        # A plain path means the local disk to Penstock, so it must mean the same to Spark.
+        "spark.hadoop.fs.defaultFS": "file:///",
     }
 
 
 def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if settings["spark.master"].startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # the Spark UI listens on this address, if it is switched on
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -184,15 +225,19 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    folder.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
-    log.touch(mode=0o600)  # what Spark logs is not masked
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        log.touch(mode=0o600)  # what Spark logs is not masked
+    except OSError as error:
+        raise UserError(_cannot_start(f"{error.strerror}: {error.filename}", log)) from None
     conf = SparkConf().setAll(list(settings.items()))
+    launch = SparkConf().setAll([(key, value) for key, value in settings.items() if key.startswith(_LAUNCH)])
     with log.open("ab") as stderr:
         try:
             # A session of its own: a signal to our process group is ours to handle, and must not reach the JVM.
             piped = {"stdout": subprocess.PIPE, "stderr": stderr, "start_new_session": True}
-            gateway: Any = launch_gateway(conf, popen_kwargs=piped)  # type: ignore[no-untyped-call]
+            gateway: Any = launch_gateway(launch, popen_kwargs=piped)  # type: ignore[no-untyped-call]
             with _own_signal_handlers():
                 context = SparkContext(conf=conf, gateway=gateway)
         except (PySparkRuntimeError, OSError) as error:

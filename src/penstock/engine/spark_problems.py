@@ -144,3 +144,10 @@ def _one_line(text: str) -> str:
     # A Python worker's error is a whole traceback; its last line is the error itself.
     line = lines[-1] if any(line.startswith("Traceback") for line in lines) else "".join(lines[:1])
     return _NOISE.sub("", line).rstrip(".")
+
+
+def spark_is_gone(query: Query) -> Problem:
+    """The JVM has died under a running query: killed, or out of memory."""
+    message = f"Spark has died, and query `{query.name}` with it"
+    fix = "see `.penstock/spark.log`; it may need more memory (`spark: {spark.driver.memory: 4g}`). Then run again"
+    return Problem("RUN002", message, fix, query.sink.origin.where)

@@ -39,7 +39,8 @@ def load(start: Path, selection: Sequence[str] = (), environment: str | None = N
     """The pipelines named in `selection`, by name or by file; all of the project's by default. Raises UserError."""
     files = [start / item for item in selection if _is_file_name(item)]
     names = [item for item in selection if not _is_file_name(item)]
-    root = find_root(_absolute(files[0]).parent if files else start)
+    beside = _absolute(files[0]).parent if files else start
+    root = find_root(beside if beside.is_dir() or not files else start)
     if root is None:
         if not files:
             raise UserError(
@@ -79,7 +80,9 @@ def load(start: Path, selection: Sequence[str] = (), environment: str | None = N
 
 
 def find_root(start: Path) -> Path | None:
-    """The nearest folder, from `start` upwards, that has a `penstock.yaml`."""
+    """The nearest folder, from `start` upwards, that has a `penstock.yaml`. Raises UserError."""
+    if not start.is_dir():
+        raise UserError(Problem("PROJECT008", f"there is no folder `{start}`", "name one that exists"))
     start = _absolute(start)
     return next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
 
@@ -138,7 +141,8 @@ def use_modules_of(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         ours = root / Path(*name.split(".")).with_suffix(".py")
-        if file and name not in sys.stdlib_module_names and ours.is_file() and Path(file) != ours:
+        installed = name in sys.stdlib_module_names or (file and "site-packages" in Path(file).parts)
+        if file and not installed and ours.is_file() and Path(file) != ours:
             del sys.modules[name]
 
 

@@ -160,6 +160,10 @@ class Pipeline:
                     waiting += [(one, False) for one in reversed(node.inputs)]
         return tuple(ordered.values())
 
+    def is_ephemeral(self, query: Query) -> bool:
+        """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""
+        return query.sink.spec.ephemeral or any(not source.spec.replayable for source in self.sources_of(query.name))
+
     def guarantee_of(self, query: Query) -> Guarantee:
         """What a query promises: the weakest of its sources and its sink."""
         sources = [

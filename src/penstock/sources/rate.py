@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.durations import Duration, to_milliseconds
@@ -25,5 +26,7 @@ class Rate(SourceSpec):
     def load(self, spark: SparkSession) -> DataFrame:
         options = given_options(self)
         if self.ramp_up_time is not None:
-            options["rampUpTime"] = f"{to_milliseconds(self.ramp_up_time) // 1_000}s"
+            options["rampUpTime"] = (
+                f"{math.ceil(to_milliseconds(self.ramp_up_time) / 1_000)}s"  # Spark counts whole seconds
+            )
         return spark.readStream.format("rate").options(**options).load()

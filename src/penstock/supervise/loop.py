@@ -15,6 +15,7 @@ from penstock.supervise.running import RunningQuery
 State = Literal["running", "waiting", "stopping", "done", "stopped", "failed"]
 _TICK_SECONDS = 0.2
 _STOPPING_TICK_SECONDS = 0.02
+_PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def watch(
         if for_seconds is not None and elapsed >= for_seconds and not stop.asked:
             stop.ask()
         if stop.asked:
-            drain = drain or _Drain(queries)
+            drain = drain or _Drain()
             for query in queries:
                 drain.go_on(query, stop.at_once)
         for query in queries:
@@ -142,13 +143,22 @@ def _with_share(view: QueryView, query: RunningQuery) -> QueryView:
 class _Drain:
     """Stops queries once the batch that was under way has committed: `stop()` in its middle would undo its work."""
 
-    def __init__(self, queries: Sequence[RunningQuery]) -> None:
-        self._awaited = {id(query): query.batch_under_way for query in queries}
+    def __init__(self) -> None:
+        self._awaited: dict[int, int | None] = {}
+        self._committed_since: dict[int, float] = {}
 
     def go_on(self, query: RunningQuery, at_once: bool) -> None:
         if query.is_active and (at_once or self._has_committed(query)):
             query.stop()
 
     def _has_committed(self, query: RunningQuery) -> bool:
-        awaited = self._awaited[id(query)]
-        return awaited is None or query.last_commit >= awaited
+        # Looked at just before it is stopped: while another query was being stopped, this one may have begun a batch.
+        awaited = self._awaited.setdefault(id(query), query.batch_under_way)
+        if awaited is None:
+            return True
+        if query.last_commit < awaited:
+            return False
+        # Spark tells of a batch just after its commit; without a moment's patience its rows would not be counted.
+        since = self._committed_since.setdefault(id(query), time.monotonic())
+        last = query.last_progress
+        return bool(last and int(last["batchId"]) >= awaited) or time.monotonic() - since > _PATIENCE_SECONDS

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.engine.build import OBSERVATION, Built
-from penstock.engine.spark_problems import query_failed
+from penstock.engine.spark_problems import query_failed, spark_is_gone
 from penstock.facts import ProgressFacts
 from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
@@ -67,7 +67,8 @@ class RunningQuery:
 
     @property
     def status(self) -> dict[str, Any]:
-        return dict(self._started.status)
+        status: dict[str, Any] = self._mask.deeply(dict(self._started.status))
+        return status
 
     @property
     def last_progress(self) -> dict[str, Any] | None:
@@ -81,12 +82,18 @@ class RunningQuery:
     @property
     def exception(self) -> Problem | None:
         """Why it failed, or None."""
-        error = self._started.exception()
+        try:
+            error = self._started.exception()
+        except (ConnectionError, Py4JError):
+            return spark_is_gone(self._built.query)
         return None if error is None else query_failed(error, self._built.query, self._mask)
 
     def progress_since(self, batch: int) -> list[ProgressFacts]:
         """The batches that were finished after `batch`, oldest first, as far as Spark still knows them."""
-        last = self._started.lastProgress
+        try:
+            last = self._started.lastProgress
+        except (ConnectionError, Py4JError):
+            return []  # Spark is gone; `exception` says so
         if last is None or last["timestamp"] == self._last_seen:
             return []
         self._last_seen = last["timestamp"]
@@ -127,8 +134,7 @@ class RunningQuery:
         from pyspark.errors import StreamingQueryException
 
         try:
-            # Spark takes whole seconds only, and at least one.
-            ended = self._started.awaitTermination(None if timeout_seconds is None else max(1, round(timeout_seconds)))
+            ended = self._started.awaitTermination(timeout_seconds)  # type: ignore[arg-type] # fractions are fine
         except StreamingQueryException:
             return True
         return True if ended is None else bool(ended)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import uuid4
 
 from penstock.checkpoint.lock import held
 from penstock.checkpoint.prepare import prepare
@@ -17,17 +18,16 @@ from penstock.checks.rule import Disk
 from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
 from penstock.engine.session import Engine
+from penstock.paths import is_local, to_local
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
-from penstock.problems import Problem, UserError
+from penstock.problems import Problem, UserError, did_you_mean
+from penstock.storage import join
 from penstock.supervise.backlog import backlog
 from penstock.supervise.running import RunningQuery
 from penstock.transforms.python import load
 from penstock.triggers import Trigger
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Ready:
     """The same as the user wrote it: with references in place of what they resolve to."""
     built: build.Built
     profile: Profile
+    listeners: tuple[Any, ...] = ()
 
 
 def build_all(
@@ -49,9 +50,15 @@ def build_all(
     problems: list[Problem] = []
     use_modules_of(project.root)
     engine.use_modules_of(project.root)
+    of_project = resolve.project_settings(project, os.environ)
     for written, pipeline in pipelines:
+        try:
+            listeners = tuple(_listeners((*project.listeners, *pipeline.listeners), pipeline))
+        except UserError as error:
+            problems += error.problems
+            continue
         for query in pipeline.queries:
-            chosen = profile(query, engine.cores)
+            chosen = profile(query, engine.cores, of_project)
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
             settings = chosen.settings | dict(born.settings if born else {})
             try:
@@ -61,7 +68,8 @@ def build_all(
                 continue
             refused = build.refusal(engine, built)
             problems += [refused] if refused else []
-            ready.append(Ready(pipeline, written, built, Profile(chosen.trigger, settings)))
+            problems += _missing_partition_columns(built)
+            ready.append(Ready(pipeline, written, built, Profile(chosen.trigger, settings), listeners))
     return ready, _without_repeats(problems)
 
 
@@ -76,13 +84,14 @@ def start_all(
     """Starts what was built, each pipeline under its lock, which `cleanup` gives back. Raises UserError."""
     mask = resolve.mask(project, os.environ)
     for name in dict.fromkeys(item.pipeline.name for item in ready):
-        cleanup.enter_context(held(engine.spark._jvm, project.local_folder / "locks", name))
+        cleanup.enter_context(held(engine.spark._jvm, lock_folder(project), name))
     running: list[RunningQuery] = []
     cleanup.callback(_stop_all, running)
     for item in ready:
         query = item.built.query
         checkpoint = _checkpoint(engine, project, item, disks[item.pipeline.name])
-        _listen(item.built.session, (*project.listeners, *item.pipeline.listeners), item.pipeline)
+        for listener in item.listeners:
+            item.built.session.streams.addListener(listener)
         storage = engine.storage(checkpoint)
         waiting = backlog(item.pipeline, query.name, storage, checkpoint) if trigger else None
         started = build.start(item.built, checkpoint, trigger or item.profile.trigger)
@@ -95,11 +104,13 @@ def start_all(
 
 def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> str:
     query = item.built.query
-    if is_ephemeral(item.pipeline, query):
+    root = resolve.storage_root(project, os.environ)
+    if item.pipeline.is_ephemeral(query):
+        if not engine.is_local:  # workers on other machines keep state there too
+            return join(root, "ephemeral", item.pipeline.name, query.name, str(uuid4()))
         folder: Path = project.local_folder / "ephemeral" / item.pipeline.name / query.name
         shutil.rmtree(folder, ignore_errors=True)
         return str(folder)
-    root = resolve.storage_root(project, os.environ)
     facts = prepare(
         engine.storage(root),
         root,
@@ -113,9 +124,10 @@ def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> st
     return facts.path
 
 
-def is_ephemeral(pipeline: Pipeline, query: Query) -> bool:
-    """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""
-    return query.sink.spec.ephemeral or any(not source.spec.replayable for source in pipeline.sources_of(query.name))
+def lock_folder(project: Project) -> Path:
+    """Beside the checkpoints, where every project that uses them sees it; a remote storage is locked per project."""
+    root = resolve.storage_root(project, os.environ)
+    return to_local(root) / "locks" if is_local(root) else project.local_folder / "locks"
 
 
 def partition_columns_of(pipeline: Pipeline, query: Query, disk: Disk) -> dict[str, tuple[str, ...]]:
@@ -123,20 +135,38 @@ def partition_columns_of(pipeline: Pipeline, query: Query, disk: Disk) -> dict[s
         source.name: disk.folders.get(getattr(source.spec, "path", None) or "")
         for source in pipeline.sources_of(query.name)
     }
-    return {name: folder.partition_columns for name, folder in found.items() if folder is not None}
+    # An empty folder says nothing yet about the columns that its folders will give.
+    seen = {name: folder for name, folder in found.items() if folder and (folder.files or folder.partition_columns)}
+    return {name: folder.partition_columns for name, folder in seen.items()}
 
 
-def _listen(session: SparkSession, names: tuple[str, ...], pipeline: Pipeline) -> None:
-    """Adds the user's own listeners, each named by `module:Class`."""
+def _listeners(names: tuple[str, ...], pipeline: Pipeline) -> Iterator[Any]:
+    """The user's own listeners, each named by `module:Class`: one of each for all queries. Raises UserError."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
     for name in names:
         try:
-            listener: Any = load(name)()
-            session.streams.addListener(listener)
+            listener = load(name)()
+            if not isinstance(listener, StreamingQueryListener):
+                raise TypeError(f"it is a {type(listener).__name__}, not a StreamingQueryListener")
+            yield listener
         except Exception as error:
             raise UserError(
                 Problem("SPARK007", f"the listener `{name}` cannot be added: {type(error).__name__}: {error}",
                         "name a StreamingQueryListener as `module:Class`", pipeline.origin.at("listeners"))
             ) from error  # fmt: skip
+
+
+def _missing_partition_columns(built: build.Built) -> Iterator[Problem]:
+    """What Spark would only say once the first batch is written."""
+    sink = built.query.sink
+    known = built.rows.columns
+    for column in getattr(sink.spec, "partition_by", ()):
+        if column.lower() not in {one.lower() for one in known}:
+            message = (
+                f"sink `{sink.name}` is partitioned by `{column}`, which is no column{did_you_mean(column, known)}"
+            )
+            yield Problem("SPARK003", message, f"use one of: {', '.join(known)}", sink.origin.at("partition_by"))
 
 
 def _stop_all(running: list[RunningQuery]) -> None:

@@ -9,7 +9,6 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.paths import PathText, is_path, is_within, leaves, matches
 from penstock.pipeline.model import Pipeline, Sink, Source
 from penstock.references import has_reference
-from penstock.sinks.files import Files as FilesSink
 from penstock.sources.files import Files as FilesSource
 from penstock.spec import Spec
 
@@ -97,11 +96,11 @@ def source_sees_sink(subject: Subject) -> Iterator[Finding]:
     The pipeline would feed on its own output for ever. Another pipeline may read a sink's folder: that is a chain.
     """
     for source, spec in _files_sources(subject.pipeline):
-        for sink, sink_spec in _files_sinks(subject.pipeline):
-            if is_within(subject.path(spec.path), subject.path(sink_spec.path)):
+        for sink, sink_path in _sink_paths(subject.pipeline):
+            if is_within(subject.path(spec.path), subject.path(sink_path)):
                 yield (
                     f"source `{source.name}` would read the output of sink `{sink.name}`:"
-                    f" `{spec.path}` covers `{sink_spec.path}`",
+                    f" `{spec.path}` covers `{sink_path}`",
                     "write to a folder that the source's path does not cover",
                     sink.origin.at("path"),
                 )
@@ -304,12 +303,13 @@ def sink_is_ahead(subject: Subject) -> Iterator[Finding]:
         for sink in query.sinks:
             folder = subject.disk.folders.get(subject.path(getattr(sink.spec, "path", None) or ""))
             written = folder.last_sink_batch if folder else None
-            if isinstance(sink.spec, FilesSink) and written is not None and written > known:
+            if written is not None and written > known:
                 yield (
                     f"the folder of sink `{sink.name}` has the output of batch {written}, and the"
                     f" checkpoint of `{query.name}` {f'is at batch {known}' if known >= 0 else 'begins anew'}:"
                     " Spark would pass over the rows in between",
-                    "write to a new folder, or move the old output away; if the checkpoint was lost, restore it",
+                    "write to a new folder, or move the old output away"
+                    + ("" if subject.pipeline.is_ephemeral(query) else "; if the checkpoint was lost, restore it"),
                     sink.origin.at("path"),
                 )
 
@@ -320,10 +320,11 @@ def _files_sources(pipeline: Pipeline) -> Iterator[tuple[Source, FilesSource]]:
             yield source, source.spec
 
 
-def _files_sinks(pipeline: Pipeline) -> Iterator[tuple[Sink, FilesSink]]:
+def _sink_paths(pipeline: Pipeline) -> Iterator[tuple[Sink, str]]:
     for sink in pipeline.sinks:
-        if isinstance(sink.spec, FilesSink) and not has_reference(sink.spec.path):
-            yield sink, sink.spec
+        path = getattr(sink.spec, "path", None)
+        if path and not has_reference(path):
+            yield sink, path
 
 
 def _paths_in(spec: Spec) -> Iterator[tuple[str, PathText]]:

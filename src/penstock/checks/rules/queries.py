@@ -8,7 +8,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.paths import matches
 from penstock.problems import did_you_mean
 from penstock.references import has_reference
-from penstock.sinks.files import Files as FilesSink
+from penstock.sinks.table import Table
 from penstock.spec import to_option
 
 
@@ -106,10 +106,10 @@ def two_sinks_one_folder(subject: Subject) -> Iterator[Finding]:
     Each keeps its own log of the folder and takes the other's files for rubbish; readers then miss rows.
     """
     sinks = [
-        (pipeline.name, sink, sink.spec.path)
+        (pipeline.name, sink, path)
         for pipeline in (subject.pipeline, *subject.others)
         for sink in pipeline.sinks
-        if isinstance(sink.spec, FilesSink) and not has_reference(sink.spec.path)
+        if (path := getattr(sink.spec, "path", None)) and not has_reference(path)
     ]
     for index, (pipeline_name, sink, path) in enumerate(sinks):
         if pipeline_name != subject.pipeline.name:
@@ -121,6 +121,37 @@ def two_sinks_one_folder(subject: Subject) -> Iterator[Finding]:
                 f"sinks `{earlier[0].name}` and `{sink.name}` write into one folder: `{path}`",
                 "give each sink a folder of its own",
                 sink.origin.at("path"),
+            )
+
+
+@rule(
+    "SINK004",
+    wrong="""
+    pipeline: forgetful
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: table, table: ticks_seen}}
+    """,
+    right="""
+    pipeline: lasting
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: files, path: out, format: parquet}}
+    """,
+)
+def table_is_forgotten(subject: Subject) -> Iterator[Finding]:
+    """A table is made in a catalog that forgets it.
+
+    Without a catalog in `penstock.yaml`, Spark keeps its list of tables in memory. After the process has ended, the
+    files are there and the table is not, and the next run is refused.
+    """
+    lasting = {name for name, catalog in subject.project.catalogs.items() if catalog.type != "hive"}
+    hive = len(lasting) < len(subject.project.catalogs) or "spark.sql.catalogImplementation" in subject.project.spark
+    for sink in subject.pipeline.sinks:
+        if isinstance(sink.spec, Table) and not hive and sink.spec.table.partition(".")[0] not in lasting:
+            yield (
+                f"the table `{sink.spec.table}` of sink `{sink.name}` is forgotten when the process ends",
+                "declare a catalog in penstock.yaml (`catalogs: {spark_catalog: {type: hive}}`),"
+                " or write with `type: files`",
+                sink.origin.at("table"),
             )
 
 
@@ -186,6 +217,44 @@ def setting_of_the_process(subject: Subject) -> Iterator[Finding]:
 
 
 @rule(
+    "QUERY002",
+    wrong="""
+    pipeline: renamed
+    sources: {ticks: {type: rate}}
+    steps: {odd: {sql: SELECT * FROM ticks WHERE value % 2 = 1}}
+    sinks:
+      every_one: {of: ticks, type: console}
+      odd_ones: {of: odd, type: console}
+    queries: {odd: {was: ticks}}
+    """,
+    right="""
+    pipeline: renamed
+    sources: {ticks: {type: rate}}
+    steps: {odd: {sql: SELECT * FROM ticks WHERE value % 2 = 1}}
+    sinks: {odd_ones: {of: odd, type: console}}
+    queries: {odd: {was: even}}
+    """,
+)
+def was_is_taken(subject: Subject) -> Iterator[Finding]:
+    """A former name belongs to another query.
+
+    `was:` takes a checkpoint over. From a query that still runs it would be stolen, and that one would begin anew.
+    """
+    claimed: dict[str, str] = {query.name: query.name for query in subject.pipeline.queries}
+    for query in subject.pipeline.queries:
+        was = query.settings.was
+        if was is None or was == query.name:
+            continue
+        if was in claimed:
+            yield (
+                f"`{was}` is the checkpoint of `{claimed[was]}`: `{query.name}` cannot take it over",
+                "name in `was` only a query that this one replaces",
+                query.origin.at("was"),
+            )
+        claimed.setdefault(was, query.name)
+
+
+@rule(
     "TRIGGER001",
     "warning",
     wrong="""
@@ -236,7 +305,11 @@ def realtime_not_possible(subject: Subject) -> Iterator[Finding]:
             sources = subject.pipeline.sources_of(query.name)
             named = ", ".join(f"`{source.name}` ({source.spec.type})" for source in sources)
             where = query.origin.at("latency") if query.settings.latency else subject.pipeline.origin.at("latency")
-            yield (f"query `{query.name}` cannot run in real time: it reads from {named}", "use `latency: low`", where)
+            yield (
+                f"query `{query.name}` cannot run in real time: it reads from {named}",
+                "use `latency: low`; Real-Time Mode cannot be had yet",
+                where,
+            )
 
 
 @rule(
@@ -305,6 +378,29 @@ def storage_not_writable(subject: Subject) -> Iterator[Finding]:
             "change `storage` in penstock.yaml, or the rights of the folder",
             subject.project.origin.at("storage"),
         )
+
+
+@rule(
+    "CHECKPOINT006",
+    needs="disk",
+    wrong="`storage/checkpoints/orders/revenue/0001` was deleted, and `0001.json` beside it was kept",
+    right="",
+)
+def identity_lost(subject: Subject) -> Iterator[Finding]:
+    """A checkpoint is not the one that its manifest was written for.
+
+    Spark's query id in `metadata` is the checkpoint's identity: sinks use it to know what they have written. Without
+    it, or with another, a run would begin anew, or write twice.
+    """
+    for query in subject.pipeline.queries:
+        born = subject.disk.checkpoints.get(query.name)
+        if born is not None and born.spark_id != born.id:
+            why = "has no identity" if born.spark_id is None else f"has the identity {born.spark_id}"
+            yield (
+                f"the checkpoint of `{query.name}` {why}; its manifest says {born.id}",
+                f"restore `{born.path}` from a backup; to begin anew, remove its manifest beside it too",
+                query.origin.where,
+            )
 
 
 @rule(
