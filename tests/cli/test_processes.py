@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -42,12 +43,13 @@ def slowly(numbers):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    place(tmp_path / "penstock.yaml", "name: slow\n")
-    place(tmp_path / "pipelines/slow.yaml", SLOW)
-    place(tmp_path / "work.py", WORK)
+    root = tmp_path / "my project"  # a path with a space, as people have them
+    place(root / "penstock.yaml", "name: slow\nspark: {spark.hadoop.my.secret.key: sesame123}\n")
+    place(root / "pipelines/slow.yaml", SLOW)
+    place(root / "work.py", WORK)
     for number in range(12):
-        place(tmp_path / "in" / f"{number:02d}.json", f'{{"id": {number}}}\n')
-    return tmp_path
+        place(root / "in" / f"{number:02d}.json", f'{{"id": {number}}}\n')
+    return root
 
 
 def started(project: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -74,7 +76,7 @@ def ids(project: Path) -> list[int]:
     logs = [log for log in (project / "out/_spark_metadata").iterdir() if not log.name.startswith(".")]
     # A compacted log repeats what those before it say, so the files are a set.
     files = {json.loads(line)["path"] for log in logs for line in log.read_text().splitlines()[1:]}
-    rows = [row for file in files for row in Path(file.removeprefix("file://")).read_text().splitlines()]
+    rows = [row for file in files for row in Path(unquote(file.removeprefix("file://"))).read_text().splitlines()]
     return sorted(json.loads(row)["id"] for row in rows)
 
 
@@ -100,7 +102,7 @@ def test_a_signal_lets_the_batch_under_way_commit(number, project):
     assert process.returncode == 0, out + err
     result = json.loads(out)
     assert result["queries"][0]["state"] == "stopped"
-    assert ids(project) == list(range(len(commits(project))))
+    assert len(set(ids(project))) == len(ids(project)) == len(commits(project))
     assert result["queries"][0]["last_batch"] == max(commits(project))
 
 
@@ -128,6 +130,18 @@ def test_a_second_signal_ends_at_once_and_a_second_process_is_refused(project):
     process.communicate(timeout=60)
     assert time.monotonic() - began < 30
     assert commits(project) == set()
+
+
+def test_spark_that_dies_is_told_and_no_secret_stands_on_its_command_line(project):
+    process = started(project, "--json")
+    wait_for_commits(project, process, 1)
+    jvm = int(subprocess.check_output(["pgrep", "-P", str(process.pid), "java"], text=True).split()[0])
+    assert b"sesame123" not in Path(f"/proc/{jvm}/cmdline").read_bytes()
+    os.kill(jvm, signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, out + err
+    assert [problem["code"] for problem in json.loads(out)["problems"]] == ["RUN002"]
+    assert err == ""
 
 
 def test_the_demo_shows_a_live_view_and_leaves_rows(tmp_path):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from penstock.problems import Problem, UserError
 
@@ -30,8 +32,9 @@ def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
-        handle.close()
+        with suppress(Py4JError, OSError):  # a JVM that has died holds no lock any more
+            lock.release()
+            handle.close()
 
 
 def require_free(folder: Path, pipeline: str) -> None:
@@ -51,8 +54,6 @@ def require_free(folder: Path, pipeline: str) -> None:
 
 
 def _try_lock(handle: Any) -> Any:
-    from py4j.protocol import Py4JJavaError
-
     try:
         return handle.getChannel().tryLock()
     except Py4JJavaError:  # OverlappingFileLockException: this very process holds it

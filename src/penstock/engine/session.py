@@ -89,7 +89,7 @@ class Engine:
         if self._gateway is None:
             return  # not ours to stop
         process = self._gateway.proc
-        if process.poll() is None:
+        with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped, and need not be
             self.spark.stop()
         self._gateway.shutdown()
         process.stdin.close()
@@ -245,6 +245,8 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
         except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
             raise UserError(_cannot_start(_first_cause(error), log)) from None
     context.setLogLevel("WARN")
+    # Should the JVM die, this server of PySpark's would print a traceback; that it died is told as a Problem.
+    context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     engine = Engine(SparkSession(context), log, gateway)
