@@ -7,6 +7,7 @@ early. A lock on one machine cannot see another machine: two machines on one sto
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from penstock.problems import Problem, UserError
+
+_LAST_BREATH_SECONDS = 10.0
 
 
 @contextmanager
@@ -38,19 +41,50 @@ def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
 
 
 def require_free(folder: Path, pipeline: str) -> None:
-    """Raises UserError when another process runs the pipeline: known at once, before Spark is started."""
+    """Raises UserError when another process runs the pipeline: known at once, before Spark is started.
+
+    After a kill -9 the JVM lives on for a moment and holds the lock; that moment is waited for.
+    """
+    file = folder / f"{pipeline}.lock"
+    deadline = time.monotonic() + _LAST_BREATH_SECONDS
+    while _is_held(file):
+        if _is_alive(_pid(file)) or time.monotonic() > deadline:
+            raise UserError(_taken(pipeline, _holder(file)))
+        time.sleep(0.1)
+
+
+def _is_held(file: Path) -> bool:
     try:
         import fcntl
     except ImportError:  # Windows: the JVM will tell
-        return
-    file = folder / f"{pipeline}.lock"
+        return False
     if not os.access(file, os.R_OK | os.W_OK):
-        return
+        return False
     with file.open("r+b") as probe:
         try:
             fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the kind that Java takes
         except OSError:
-            raise UserError(_taken(pipeline, _holder(file))) from None
+            return True
+    return False
+
+
+def _pid(file: Path) -> int | None:
+    try:
+        return int(file.with_suffix(".pid").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _is_alive(pid: int | None) -> bool:
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return True
 
 
 def _try_lock(handle: Any) -> Any:
@@ -61,10 +95,8 @@ def _try_lock(handle: Any) -> Any:
 
 
 def _holder(file: Path) -> str:
-    try:
-        return f"process {file.with_suffix('.pid').read_text(encoding='utf-8')}"
-    except OSError:
-        return "another process"
+    pid = _pid(file)
+    return f"process {pid}" if pid else "another process"
 
 
 def _taken(pipeline: str, holder: str) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import os
 import sys
 import traceback
@@ -63,6 +64,7 @@ def main() -> None:
     """Exit codes: 0 well, 1 problems found, 2 wrong usage, 3 the run failed."""
     # Nothing of what is imported now will ever be rubbish; looking for some costs a tenth of a fast check.
     gc.disable()
+    logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is not for the terminal
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plugins reads every installed package
     from penstock.cli.screen import FAILED, PROBLEMS, end_with_problems, err
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _CONSOLE_SECONDS = 10
-_LISTS = ("spark.jars", "spark.sql.extensions")
+_LISTS = {"spark.jars": ",", "spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}
+"""Settings of ours that are joined with the user's, and by what. Of any other, the user's wins."""
 _LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.")
 """What the JVM must know when it is launched. Nothing else goes onto its command line, where all users can read it."""
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
@@ -136,13 +137,12 @@ def start(
     capabilities(spark_minor)
     wanted = tuple(sorted(set(connectors)))
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
-    merged = _defaults(name, folder) | dict(settings)
+    ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
+    merged = ours | dict(settings)
     if merged["spark.master"].startswith("local"):
         merged = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} | merged
-    for key, ours in (connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}).items():
-        # Lists are joined with the user's; of a single value the user's wins.
-        users = merged.get(key, "")
-        merged[key] = ",".join(filter(None, (ours, users))) if key in _LISTS else users or ours
+    for key, joint in _LISTS.items():
+        merged[key] = joint.join(filter(None, (ours.get(key), settings.get(key))))
     return _launch({key: value for key, value in merged.items() if value}, folder)
 
 
@@ -281,8 +281,12 @@ def _zipped_modules(root: Path) -> Iterator[Path]:
     import tempfile
     import zipfile
 
+    environments = {config.parent for config in root.rglob("pyvenv.cfg")}
     files = [
-        file for file in root.rglob("*.py") if not any(part.startswith(".") for part in file.relative_to(root).parts)
+        file
+        for file in root.rglob("*.py")
+        if not environments.intersection(file.parents)
+        and not any(part.startswith(".") for part in file.relative_to(root).parts)
     ]
     if not files:
         return

@@ -27,7 +27,9 @@ class Backlog:
 
 
 def backlog(pipeline: Pipeline, query: str, storage: Storage, checkpoint: str) -> Backlog | None:
-    """None where it cannot be counted: another source than local files, a glob, or very many files."""
+    """None where it cannot be counted cheaply: another source than local files, a glob, or very many files."""
+    if not is_local(checkpoint):
+        return None
     total = 0
     for source in pipeline.sources_of(query):
         if source.spec.is_static:
