@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.connections import kafka, postgres
 from penstock.connections.connection import ConnectionSpec
@@ -86,6 +86,11 @@ def type_of(part: type[Part]) -> str:
     return str(part.model_fields["type"].default)
 
 
+@cache
+def _entry_points() -> Any:
+    return entry_points()  # reads a file of every installed package: once is enough
+
+
 def _of_others(group: str, base: type[P]) -> list[type[P]]:
-    found = [entry.load() for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)]
+    found = [entry.load() for entry in sorted(_entry_points().select(group=group), key=lambda entry: entry.name)]
     return [part for part in found if isinstance(part, type) and issubclass(part, base)]

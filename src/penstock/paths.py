@@ -61,6 +61,7 @@ def leaves(path: str) -> bool:
     return not is_url(path) and normpath(path).partition("/")[0] == ".."
 
 
+@cache
 def has_glob(path: str) -> bool:
     return bool(_GLOB.search(path))
 
@@ -80,13 +81,14 @@ def matches(pattern: str, path: str) -> bool:
     Compared part by part down to the shallower of the two, as Spark does for its archive folder.
     """
     ours, theirs = _parts(pattern), _parts(path)
-    return all(left == right or _alike(left, right) for left, right in zip(ours, theirs, strict=False))
+    depth = min(len(ours), len(theirs))
+    if ours[:depth] == theirs[:depth]:
+        return True
+    return any(map(has_glob, (pattern, path))) and all(map(_alike, ours, theirs))
 
 
 def _alike(left: str, right: str) -> bool:
-    if not has_glob(left) and not has_glob(right):
-        return False
-    return fnmatchcase(right, _to_fnmatch(left)) or fnmatchcase(left, _to_fnmatch(right))
+    return left == right or fnmatchcase(right, _to_fnmatch(left)) or fnmatchcase(left, _to_fnmatch(right))
 
 
 def is_within(pattern: str, path: str) -> bool:

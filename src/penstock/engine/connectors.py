@@ -17,8 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from platformdirs import user_cache_path
-
+from penstock import cache
 from penstock.problems import Problem, UserError, did_you_mean
 
 IVY_LOG = "ivy.log"
@@ -112,9 +111,8 @@ def settings(connectors: Iterable[str]) -> dict[str, str]:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the jars live: `jars` in PENSTOCK_CACHE, or in the user's cache folder. It may not exist yet."""
-    override = environ.get("PENSTOCK_CACHE")
-    return (Path(override).expanduser().absolute() if override else user_cache_path("penstock")) / "jars"
+    """Where the jars live. It may not exist yet."""
+    return cache.cache_folder(environ) / "jars"
 
 
 def missing(connectors: Iterable[str], spark_minor: str) -> tuple[LockedJar, ...]:

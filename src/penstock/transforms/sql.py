@@ -6,10 +6,13 @@ import logging
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from penstock.cache import Memory
 from penstock.references import sketch
 from penstock.transforms.step import StepSpec
 
@@ -39,7 +42,26 @@ class Sql(StepSpec):
 
 @cache
 def tables_in(sql: str) -> tuple[str, ...]:
-    """The tables that a SELECT reads, in order, its own CTEs left out. Raises SqlNotUnderstood."""
+    """The tables that a SELECT reads, in order, its own CTEs left out. Raises SqlNotUnderstood.
+
+    Remembered between commands: the parser is the largest part of a fast check, and most texts stay as they are.
+    """
+    known = _memory().get(sql)
+    if known is None:
+        known = _parsed(sql)
+        _memory().put(sql, known)
+    return known
+
+
+@cache
+def _memory() -> Memory:
+    # What a parser found is known for that parser: a newly installed one has files of another time.
+    parser = find_spec("sqlglot")
+    stamp = Path(parser.origin).stat().st_mtime_ns if parser and parser.origin else 0
+    return Memory(f"sql-{stamp}")
+
+
+def _parsed(sql: str) -> tuple[str, ...]:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError

@@ -1,0 +1,58 @@
+"""What is kept between commands, in the user's cache folder. Losing it costs time only."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """PENSTOCK_CACHE, or the user's cache folder. It may not exist yet."""
+    if override := environ.get("PENSTOCK_CACHE"):
+        return Path(override).expanduser().absolute()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("penstock")
+
+
+class Memory:
+    """Short lists of words by text, for what is slow to find out and never changes. Written as the process ends."""
+
+    def __init__(self, name: str, most: int = 2_000) -> None:
+        self._file, self._most = cache_folder() / f"{name}.json", most
+        self._known = self._read()
+        self._written = len(self._known)
+
+    def get(self, text: str) -> tuple[str, ...] | None:
+        found = self._known.get(_key(text))
+        return None if found is None else tuple(found)
+
+    def put(self, text: str, words: tuple[str, ...]) -> None:
+        if len(self._known) == self._written:
+            atexit.register(self._write)
+        self._known[_key(text)] = list(words)
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            known = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+    def _write(self) -> None:
+        newest = dict(list(self._known.items())[-self._most :])
+        draft = self._file.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(newest), encoding="utf-8")
+            draft.replace(self._file)
+        except OSError:
+            draft.unlink(missing_ok=True)  # no room, or no right: then it is found out again next time
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
