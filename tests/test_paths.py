@@ -13,20 +13,20 @@ from penstock import paths
 from penstock.paths import PathText
 from penstock.spec import Spec
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 
 
 @pytest.mark.parametrize(
     ("path", "url", "local", "absolute"),
     [
-        ("in", False, True, "/work/shop/in"),
-        ("./in", False, True, "/work/shop/in"),
+        ("in", False, True, "/srv/shop/in"),
+        ("./in", False, True, "/srv/shop/in"),
         ("/data/in", False, True, "/data/in"),
         ("s3a://bucket/in", True, False, "s3a://bucket/in"),
         ("hdfs:/in", True, False, "hdfs:/in"),
         ("file:///data/in", True, True, "file:///data/in"),
         ("file:/data/in", True, True, "file:/data/in"),
-        ("in:out", False, True, "/work/shop/in:out"),
+        ("in:out", False, True, "/srv/shop/in:out"),
     ],
 )
 def test_tells_local_paths_from_urls(path: str, url: bool, local: bool, absolute: str) -> None:

@@ -86,7 +86,7 @@ class Case:
     text: str = field(default=FILES)
 
 
-ROOT = Path("/work/copy")
+ROOT = Path("/srv/copy")
 IN, OUT = str(ROOT / "in"), str(ROOT / "out")
 
 

@@ -19,7 +19,7 @@ from penstock.spec import given_options
 
 Read = Callable[[str], Pipeline]
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 BARE = project.bare(ROOT)
 TEXT = """\
 pipeline: p
@@ -72,7 +72,7 @@ def test_sql_is_resolved_and_an_escaped_reference_is_text(read: Read) -> None:
 def test_paths_become_absolute_and_urls_stay(read: Read) -> None:
     pipeline = resolved(read, SET)
     lines = pipeline.sources[1].spec.model_dump()
-    assert (lines["path"], lines["source_archive_dir"]) == ("/work/shop/in", "/work/shop/done")
+    assert (lines["path"], lines["source_archive_dir"]) == ("/srv/shop/in", "/srv/shop/done")
     assert pipeline.sinks[0].spec.given()["path"] == "s3a://bucket/localhost"
     elsewhere = resolved(read, SET | {"IN": "/data/in"})
     assert elsewhere.sources[1].spec.given()["path"] == "/data/in"
@@ -168,12 +168,12 @@ def test_settings_of_the_process_come_from_the_project_and_its_catalogs() -> Non
     assert settings["spark.master"] == "local[1]"
     assert settings["spark.ui.enabled"] == "false"
     assert settings["spark.sql.catalog.lake"] == "org.apache.iceberg.spark.SparkCatalog"
-    assert settings["spark.sql.catalog.lake.warehouse"] == "/work/shop/lake"
+    assert settings["spark.sql.catalog.lake.warehouse"] == "/srv/shop/lake"
     assert settings["spark.sql.catalog.lake.x"] == "1"
 
 
 def test_the_storage_is_absolute_and_an_unset_one_is_told_in_its_environment() -> None:
-    assert resolve.storage_root(shop(), {}) == "/work/shop/storage"
+    assert resolve.storage_root(shop(), {}) == "/srv/shop/storage"
     assert resolve.storage_root(shop(), {"STORAGE": "s3a://bucket/x"}) == "s3a://bucket/x"
     assert resolve.storage_root(shop("prod"), {"PROD_STORAGE": "/prod"}) == "/prod"
     with pytest.raises(UserError) as raised:

@@ -19,7 +19,7 @@ from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError
 from penstock.spark_catalogs import Iceberg
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 SHOP = """\
 name: shop
 storage: storage
@@ -56,7 +56,7 @@ def test_a_file_becomes_a_project() -> None:
     assert shop.connections == {"broker": Kafka(servers="localhost:9092")}
     assert shop.catalogs == {"lake": Iceberg(warehouse="lake")}
     assert shop.local_folder == ROOT / ".penstock"
-    assert shop.absolute("in") == "/work/shop/in"
+    assert shop.absolute("in") == "/srv/shop/in"
 
 
 def test_an_environment_changes_only_what_it_names() -> None:
