@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 
 from penstock.checks.rule import Rule, Subject
-from penstock.checks.rules import files, graph, queries
+from penstock.checks.rules import checkpoints, files, graph, queries
 from penstock.problems import Problem, errors_in
 
-_TOPICS: tuple[ModuleType, ...] = (graph, queries, files)
+_TOPICS: tuple[ModuleType, ...] = (graph, queries, files, checkpoints)
 
 
 def rules() -> tuple[Rule, ...]:
