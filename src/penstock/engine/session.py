@@ -59,10 +59,16 @@ class Engine:
 
     def session(self, settings: Mapping[str, str]) -> SparkSession:
         """A session of its own: its settings and views are seen by one query only."""
+        from pyspark.errors import AnalysisException
+
         session = self.spark.newSession()
         for key, value in settings.items():
-            if session.conf.isModifiable(key) or not key.startswith("spark.sql."):  # a static one is the process's
+            try:
                 session.conf.set(key, value)
+            except AnalysisException as error:
+                if error.getCondition() != "CANNOT_MODIFY_STATIC_CONFIG":
+                    raise
+                # It belongs to the process, which has it already.
         return session
 
     def storage(self, path: str) -> Storage:
