@@ -1,4 +1,5 @@
-# Every target sets up what it needs: a virtual environment in .venv with everything, and Java 17 if there is none.
+# Every target sets up what it needs: a virtual environment in .venv with everything, Java 17 if there is none,
+# and for the tests a PostgreSQL server.
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -13,7 +14,8 @@ setup:  ## a virtual environment in .venv, with everything
 demo: setup  ## the main job on embedded parts, live
 	@$(BIN)/penstock demo
 
-test: setup  ## all tests, on the real engine
+test:  ## all tests, on the real engine, a real broker and a real database
+	@sh scripts/setup.sh tests
 	@$(BIN)/python -m pytest
 
 lint: setup  ## ruff, mypy, import contracts

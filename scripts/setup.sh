@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes .venv from requirements.lock and sees to Java 17 or newer. Needs a shell and Python 3.11 or newer.
+# With the argument `tests` it also sees to a PostgreSQL server, which only the tests need.
 # Safe to run again: what is already there is left alone. Never asks for a password.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,6 +8,7 @@ cd "$(dirname "$0")/.."
 venv=.venv
 stamp_file=$venv/.stamp
 java_sentence="install Java 17 or newer (\`apt-get install openjdk-17-jre-headless\`, or Java 17 from the system's packages), then run this again"
+postgres_sentence="install its server (\`apt-get install postgresql\`, or PostgreSQL from the system's packages), then run this again"
 
 say() {
     printf 'setup: %s\n' "$*"
@@ -123,5 +125,46 @@ see_to_java() {
     say "Java $(java_major "${JAVA_HOME:+$JAVA_HOME/bin/}java") is there"
 }
 
+# --- PostgreSQL ---
+
+postgres_folder() {
+    "$venv/bin/python" -c 'from tests.postgres import find_programs; print(find_programs() or "")'
+}
+
+# Debian's package makes a cluster and starts it on port 5432; the tests start servers of their own.
+apt_install_postgres() {
+    no_cluster=/etc/postgresql-common/createcluster.d/penstock.conf
+    as_root sh -c "mkdir -p ${no_cluster%/*} && echo 'create_main_cluster = false' >$no_cluster" || return 1
+    apt_install postgresql && installed=0 || installed=1
+    as_root rm -f "$no_cluster" || true
+    return $installed
+}
+
+install_postgres() {
+    if have apt-get; then
+        apt_install_postgres
+    elif have dnf; then
+        as_root dnf install -y -q postgresql-server
+    elif have apk; then
+        as_root apk add -q postgresql
+    elif have brew; then
+        brew install -q postgresql@17 >/dev/null 2>&1
+    else
+        return 1
+    fi
+}
+
+see_to_postgres() {
+    if [ -z "$(postgres_folder)" ]; then
+        say "installing PostgreSQL"
+        install_postgres || stop "PostgreSQL could not be installed from here: $postgres_sentence"
+        [ -n "$(postgres_folder)" ] || stop "\`initdb\` and \`postgres\` are still nowhere to be found: $postgres_sentence"
+    fi
+    say "PostgreSQL is there"
+}
+
 install_packages
 see_to_java
+if [ "${1:-}" = tests ]; then
+    see_to_postgres
+fi

@@ -36,10 +36,12 @@ from penstock.pipeline.build import PipelineSpec
 from penstock.pipeline.model import Latency, Origin, Query, QuerySettings
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
+from penstock.records import Expectation
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec, StaticOrStream
 from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Option, Part, Spec, spark_option_names
+from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
 from penstock.triggers import Trigger
 from penstock.watermark import Watermark
@@ -190,6 +192,8 @@ def pipeline_page() -> str:
         section("Latency", "The trigger of a query that names none:", latency_table(), REAL_TIME),
         section("Trigger", docstring(Trigger)),
         section("Watermark", docstring(Watermark), table(keys_of(Watermark))),
+        section("Expectation", docstring(Expectation), table(keys_of(Expectation))),
+        section("Function", docstring(Function), table(keys_of(Function))),
     )
 
 
@@ -202,7 +206,7 @@ def latency_table() -> str:
 def commands_page() -> str:
     group: Any = typer.main.get_command(app)
     context = group.make_context("penstock", [], resilient_parsing=True)
-    sections = [command_section(name, group.get_command(context, name), context) for name in COMMANDS]
+    sections = [one for name in COMMANDS for one in command_sections(name, group.get_command(context, name), context)]
     codes = {
         screen.WELL: "all is well",
         screen.PROBLEMS: "problems were found, and no query was started",
@@ -213,8 +217,15 @@ def commands_page() -> str:
     return page("The commands", group.help, *sections, section("Exit codes", "\n".join(exits)))
 
 
-def command_section(name: str, command: Any, parent: Any) -> str:
+def command_sections(name: str, command: Any, parent: Any) -> list[str]:
+    """One for a command, and one for each command of a group."""
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    if not hasattr(command, "commands"):
+        return [command_section(name, command, context)]
+    return [one for word, part in command.commands.items() for one in command_sections(f"{name} {word}", part, context)]
+
+
+def command_section(name: str, command: Any, context: Any) -> str:
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
         f"| `{one.metavar or ', '.join(one.opts)}` | {_default_of_option(one)} | {_cell(one.help)} |"
@@ -276,7 +287,7 @@ def keys_of(spec: type[Spec]) -> list[Row]:
             about = f"{field.description or ''}{option}"
             rows.append((field.alias or name, _field_type(field), _default(field), about))
     # Keys that every part of a kind shares come last: what is special about this one is read first.
-    shared = ("watermark", "read", "spark_options")
+    shared = ("expect", "watermark", "read", "refresh", "batch_sql", "spark_options")
     return sorted(rows, key=lambda row: (row[0] in shared, row[2] != "required"))
 
 
@@ -293,6 +304,8 @@ def _field_type(field: FieldInfo) -> str:
 
 def type_words(annotation: Any, marks: Iterable[Any] = ()) -> str:
     """A field's type in a user's words."""
+    if annotation is Any:
+        return "mapping"
     if annotation == Option:
         return "text, number, `true` or `false`"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -317,6 +330,8 @@ def _word(annotation: Any, arguments: Sequence[Any], marks: Sequence[Any]) -> st
         return "[format](../README.md#formats)"
     if annotation is str and is_path(annotation, marks):
         return "path"
+    if issubclass(annotation, Spec) and annotation not in _WORDS:
+        return f"mapping of {', '.join(f'`{field.alias or name}`' for name, field in annotation.model_fields.items())}"
     return "duration" if any(mark in get_args(Duration) for mark in marks) else _WORDS[annotation]
 
 
@@ -326,6 +341,8 @@ _WORDS: dict[Any, str] = {
     float: "number",
     str: "text",
     Trigger: "[trigger](pipeline.md#trigger)",
+    Expectation: "[expectation](../pipeline.md#expectation)",
+    Function: "[function](pipeline.md#function)",
     Watermark: "[watermark](../pipeline.md#watermark)",
 }
 
@@ -336,6 +353,8 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value in (None, "", (), PydanticUndefined):
         return "–"
+    if isinstance(value, Part):
+        return f"`{getattr(value, 'type', '')}`"
     return f"`{value.value if isinstance(value, Enum) else value if isinstance(value, str) else json.dumps(value)}`"
 
 

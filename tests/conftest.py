@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -20,11 +21,17 @@ from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError
+from penstock.spark_catalogs import Iceberg
 from penstock.supervise.loop import Stop
 
 if TYPE_CHECKING:
+    import psycopg
     from pyspark.sql import SparkSession
 
+    from penstock.engine.broker import Broker
+    from tests.postgres import Postgres
+
+CONNECTORS = ("avro", "delta", "iceberg", "kafka", "postgresql")
 Read = Callable[[str], Pipeline]
 Judged = Callable[[str], tuple[Problem, ...]]
 
@@ -54,11 +61,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("engine")
     # Two tries for a task: `local[2]` never retries, and a retried task is what sinks must stand.
     settings = {
-        "spark.master": "local[2,2]",
+        "spark.master": "local[2,4]",
         # Java's second compiler costs more than it gains in the minutes of a test run.
         "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
-    }
-    started = session.start("tests", settings, folder)
+        # Delta's default of 50 takes seconds for each commit on two cores.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    } | Iceberg(warehouse=str(folder / "lake")).settings("lake")
+    started = session.start("tests", settings, folder, connectors=CONNECTORS)
     yield started
     started.close()
 
@@ -105,3 +114,47 @@ def run_once(start_engine: StartEngine) -> Callable[..., RunResult]:
         return run(root, selection, None, options, start_engine, Stop(), lambda snapshot: None, lambda line: None)
 
     return run_it
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The one broker of a test run. It makes no topics by itself; its SASL port takes `penstock` with `secret`."""
+    from penstock.engine.broker import Broker, Credentials
+
+    folder = tmp_path_factory.mktemp("kafka")
+    with Broker(folder, auto_create_topics=False, credentials=Credentials("penstock", "secret")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(kafka: Broker) -> Callable[..., str]:
+    """Makes a fresh topic and gives its name: `topic(partitions=2)`."""
+    from tests.services import create_topic
+
+    def made(partitions: int = 1, **settings: str) -> str:
+        name = f"topic-{uuid4().hex[:12]}"
+        create_topic(kafka.servers, name, partitions, settings)
+        return name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The one PostgreSQL of a test run."""
+    from tests.postgres import Postgres
+
+    server = Postgres()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def pg(postgres: Postgres) -> Iterator[psycopg.Connection]:
+    """A connection to the database, whose schema `public` is empty."""
+    import psycopg
+
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        yield connection

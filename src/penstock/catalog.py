@@ -10,14 +10,20 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
-from penstock.connections import kafka, postgres
+from penstock.connections import http, kafka, postgres
 from penstock.connections.connection import ConnectionSpec
 from penstock.sinks import console, memory
+from penstock.sinks import delta as delta_sink
 from penstock.sinks import files as files_sink
+from penstock.sinks import http as http_sink
+from penstock.sinks import iceberg as iceberg_sink
+from penstock.sinks import kafka as kafka_sink
+from penstock.sinks import python as python_sink
 from penstock.sinks import spark as spark_sink
 from penstock.sinks import table as table_sink
 from penstock.sinks.sink import SinkSpec
-from penstock.sources import files, rate, rate_micro_batch, socket, spark, table
+from penstock.sources import delta, files, iceberg, rate, rate_micro_batch, socket, spark, table
+from penstock.sources import kafka as kafka_source
 from penstock.sources.source import SourceSpec
 from penstock.spark_catalogs import CatalogSpec, Custom, Hive, Iceberg
 from penstock.spec import Part
@@ -25,6 +31,7 @@ from penstock.transforms import python, sql
 from penstock.transforms.step import StepSpec
 
 CONNECTIONS: tuple[type[ConnectionSpec], ...] = (
+    http.Http,
     kafka.Kafka,
     postgres.Postgres,
 )
@@ -34,7 +41,10 @@ SPARK_CATALOGS: tuple[type[CatalogSpec], ...] = (
     Iceberg,
 )
 SOURCES: tuple[type[SourceSpec], ...] = (
+    delta.Delta,
     files.Files,
+    iceberg.Iceberg,
+    kafka_source.Kafka,
     rate.Rate,
     rate_micro_batch.RateMicroBatch,
     socket.Socket,
@@ -47,8 +57,13 @@ STEPS: tuple[type[StepSpec], ...] = (
 )
 SINKS: tuple[type[SinkSpec], ...] = (
     console.Console,
+    delta_sink.Delta,
     files_sink.Files,
+    http_sink.Http,
+    iceberg_sink.Iceberg,
+    kafka_sink.Kafka,
     memory.Memory,
+    python_sink.Python,
     spark_sink.Spark,
     table_sink.Table,
 )

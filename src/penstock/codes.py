@@ -181,4 +181,264 @@ CODES: tuple[Code, ...] = (
         "Spark has died",
         "Its process was killed from outside, or ran out of memory. Nothing that was committed is lost.",
     ),
+    Code(
+        "DEV001",
+        "The broker's port cannot be used",
+        "Another program listens there, most often another broker, or the port needs rights that this user lacks.",
+    ),
+    Code(
+        "DEV002",
+        "The broker's folder is in use",
+        "Two brokers on one folder would spoil each other's data. The running one holds a lock on it.",
+    ),
+    Code(
+        "DEV003",
+        "The broker's folder cannot be written",
+        "The broker keeps topics, settings and its log there.",
+    ),
+    Code(
+        "DEV004",
+        "The broker does not start",
+        "Its process ended, or took no connection in time. The message holds the end of its log.",
+    ),
+    Code("DEV005", "A topic cannot have this name", "Kafka takes letters, digits, dots, dashes and underscores."),
+    Code("DEV006", "A topic cannot be made", "The broker refused it, and says why."),
+    Code("DEV007", "The broker has ended by itself", "It was killed from outside, or ran out of memory or disk."),
+    Code(
+        "LEDGER001",
+        "A note of a batch cannot be kept or read",
+        "Where a sink has no ledger of its own, Penstock notes in the checkpoint which batch is done. Without the notes"
+        " it would not know, after a crash, what was written already.",
+    ),
+    Code(
+        "HTTP001",
+        "An HTTP server cannot be reached",
+        "Before a run, Penstock opens a connection to the server, or to the proxy, and sends nothing.",
+    ),
+    Code(
+        "HTTP002",
+        "Requests do not get through",
+        "The server was busy, broken or out of reach until the retries were used up. The batch is not done, and is sent"
+        " again on the next run, each record under the same idempotency key.",
+    ),
+    Code(
+        "HTTP003",
+        "An HTTP server turns the pipeline away",
+        "The answer is about the address or the credentials, not about the record: every record would get it. So none"
+        " is put aside, and the batch fails. `stop_on` says which answers are of this kind.",
+    ),
+    Code(
+        "HTTP004",
+        "Rows cannot be made into requests",
+        "The sink names a column that the rows do not have, or one of a type that no request can hold.",
+    ),
+    Code("PYTHON001", "The function of a Python sink fails", "It raised, so the batch is not done: it is run again."),
+    Code(
+        "PYTHON002",
+        "A Python sink names nothing that can be called",
+        "`each_batch` names a function of two parameters, the rows and the batch. `foreach` names a function of a row,"
+        " or a class with a method `process` that takes one.",
+    ),
+    Code(
+        "KAFKA001",
+        "A Kafka cluster cannot be reached",
+        "Before a run, Penstock asks the cluster for its topics. None of its servers has answered in time.",
+    ),
+    Code("KAFKA002", "A Kafka cluster refuses the login", "The user, the password or the mechanism is not the right one."),
+    Code(
+        "KAFKA003",
+        "A topic or partition is not there",
+        "It was never made, its name is misspelled, or this user may not see it. A sink's topic must be there unless the"
+        " broker makes topics by itself.",
+    ),
+    Code(
+        "KAFKA004",
+        "Records are gone before they were read",
+        "The topic's retention, or somebody, has deleted records that the checkpoint has not read yet, or the topic was"
+        " deleted and made anew. To go on behind the gap without a word would hide the loss.",
+    ),
+    Code(
+        "KAFKA005",
+        "Rows do not fit Kafka's records",
+        "The source or sink names a column that is not there, is there twice, or has a type that a record cannot hold.",
+    ),
+    Code("REGISTRY001", "A schema registry cannot be asked", "It does not answer, or refuses the login."),
+    Code(
+        "REGISTRY002",
+        "A schema registry has no such schema",
+        "Schemas are looked up under a subject: `<topic>-value`, or `<topic>-key` for keys, unless `subject` says so.",
+    ),
+    Code("REGISTRY003", "A file holds no Avro schema", "`schema_file` names a file with an Avro schema in JSON."),
+    Code(
+        "SINK005",
+        "A batch holds several rows of one key",
+        "An upsert keeps one row for each key, and nothing says which of the two. The batch is not written.",
+    ),
+    Code("POSTGRES001", "PostgreSQL cannot be reached", "No server answers there, or it takes no more connections."),
+    Code(
+        "POSTGRES002",
+        "PostgreSQL refuses the login",
+        "The user, the password or the database's name is not the right one.",
+    ),
+    Code(
+        "POSTGRES003",
+        "A table is not there",
+        "Names are taken in the very case they are written in: PostgreSQL itself lowers those without quotes.",
+    ),
+    Code(
+        "POSTGRES004",
+        "The rows do not fit the table",
+        "Columns go by name. Each column of the rows must be in the table with a type that takes it, and each column"
+        " that the table must have must be in the rows.",
+    ),
+    Code(
+        "POSTGRES005",
+        "PostgreSQL refuses the batch",
+        "A value is out of range, breaks a constraint or cannot be held at all. Nothing of the batch was written, and"
+        " the next run stops at it again until the value is mended or left out.",
+    ),
+    Code(
+        "POSTGRES006",
+        "PostgreSQL does not permit it",
+        "A sink needs INSERT, UPDATE, DELETE and SELECT on its table, as its way of writing asks for, and CREATE and"
+        " USAGE on the schema `penstock`, which holds the ledger and the staging tables.",
+    ),
+    Code(
+        "POSTGRES007",
+        "Staged rows are gone",
+        "The server crashed while a batch was under way, or another run has used the same staging table. The batch was"
+        " not written; the next run stages it anew.",
+    ),
+    Code(
+        "POSTGRES008",
+        "PostgreSQL refuses a query",
+        "`query` of a source is PostgreSQL's own SQL, and it cannot be run.",
+    ),
+    Code("DELTA001", "There is no such Delta table", "A stream reads a table that is there, for it takes its columns."),
+    Code(
+        "DELTA002",
+        "Rows do not fit into a Delta table",
+        "The sink names a column that the rows do not have, the table lacks a column of the rows or needs one that they"
+        " do not have, or a type differs. With `merge_schema: true` the table gets the columns that it lacks.",
+    ),
+    Code(
+        "DELTA003",
+        "A Delta table cannot be made or opened",
+        "There is a table of another format, files that belong to none, or a name that Delta does not take. For columns"
+        " with spaces set `table_properties: {delta.columnMapping.mode: name}`.",
+    ),
+    Code(
+        "DELTA004",
+        "A Delta table does not record changes",
+        "A change feed holds what was recorded when the change was made; it cannot be asked for afterwards.",
+    ),
+    Code("ICEBERG001", "There is no such Iceberg table", "Neither the table nor, it may be, its catalog is known."),
+    Code(
+        "ICEBERG002",
+        "Rows do not fit into an Iceberg table",
+        "The sink names a column that the rows do not have, the table lacks a column of the rows or needs one that they"
+        " do not have, or a type differs. With `merge_schema: true` the table gets the columns that it lacks.",
+    ),
+    Code(
+        "ICEBERG003",
+        "An Iceberg table cannot be made or opened",
+        "Its catalog is not declared in penstock.yaml, or refuses it.",
+    ),
+    Code(
+        "ICEBERG004",
+        "An Iceberg table does not keep a snapshot",
+        "Snapshots expire. A stream that should begin at one that is gone would begin elsewhere without a word.",
+    ),
+    Code(
+        "RECORD001",
+        "A bad record stops the query",
+        "The record cannot be decoded, or fails an expectation whose word is `fail`. Nothing of its batch is committed,"
+        " and the next run stops at it again until it is mended, dropped or put aside.",
+    ),
+    Code(
+        "RECORD002",
+        "Too many records are bad",
+        "A few bad records are put aside; very many mean that something else is wrong. The batch is committed, and the"
+        " query is stopped after it.",
+    ),
+    Code(
+        "RECORD005",
+        "Dead letters and the data path disagree",
+        "The data path filters, and a query of its own writes the dead letters. Both have read the same rows, and yet"
+        " they count different ones: a record may be missing, or stand twice.",
+    ),
+    Code("RECORD003", "A dead letter cannot be kept", "The place where dead letters go has refused it."),
+    Code("DEADLETTER001", "There are no such dead letters", "Nothing was put aside, or nothing of what was asked for."),
+    Code("DEADLETTER002", "An unknown dead letter or node", "An id may be shortened, as long as only one begins like it."),
+    Code(
+        "DEADLETTER003",
+        "Dead letters cannot be read",
+        "They are read from where the pipeline puts them: Parquet and other files, Delta, or JSON in a Kafka topic.",
+    ),
+    Code(
+        "DEADLETTER004",
+        "A file of mended letters cannot be used",
+        "It holds one letter a line, as JSON, the way `penstock dead-letters export` writes it. Only `raw` is to be"
+        " changed: the record itself, as a JSON string.",
+    ),
+    Code(
+        "DEADLETTER005",
+        "A dead letter cannot be put back",
+        "A record goes back to the topic or the folder that it came from. Where nothing tells which record a row was"
+        " made from, as for a row that a sink refused, or one of a join, there is nothing to put back.",
+    ),
+    Code(
+        "DEADLETTER006",
+        "A dead letter could not be put back",
+        "The broker or the folder refused it. What was sent is noted, and the same command goes on with the rest.",
+    ),
+    Code(
+        "DEADLETTER007",
+        "The notes of replays cannot be kept or read",
+        "Before letters are sent, and once more afterwards, it is noted which: so each is put back once.",
+    ),
+    Code("DEADLETTER008", "Another replay is under way", "Two at a time could put the same letters back twice."),
+    Code(
+        "EXPECT001",
+        "A step that keeps state has expectations",
+        "A row of an aggregation changes from batch to batch: what fails now may hold later.",
+    ),
+    Code(
+        "FUNCTION002",
+        "A declared function cannot be made",
+        "Its module or name is wrong, or the type that it `returns` is none of Spark's.",
+    ),
+    Code(
+        "SCHEMA001",
+        "A schema cannot be inferred",
+        "A living schema begins with the files that are there, or with `schema_hints`. There are neither, no column was"
+        " found, or the hints are not columns with their types.",
+    ),
+    Code(
+        "SCHEMA002",
+        "New columns have come",
+        "`on_new_columns: fail` asks to stop then. Nothing of the batch is written, and the next run stops at it again.",
+    ),
+    Code(
+        "SCHEMA003",
+        "A batch was refused, and nothing new is in it",
+        "The files of the batch have changed since, or are gone. Penstock ends the query: it would be refused again.",
+    ),
+    Code(
+        "SCHEMA004",
+        "State cannot take new columns",
+        "The query's state holds whole rows, of `dropDuplicates()` without keys for one. Rows with new columns do not"
+        " fit the state that the checkpoint has.",
+    ),
+    Code(
+        "SCHEMA005",
+        "A column has two types",
+        "A Parquet file holds a column in a type that cannot be read as that of the schema. Spark reads a column of all"
+        " files in one type, so no row of that file can be read.",
+    ),
+    Code(
+        "SCHEMA006",
+        "A schema cannot be kept",
+        "The versions of a living schema are small files in `schema_location`, which must be there at every run.",
+    ),
 )

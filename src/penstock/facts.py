@@ -78,4 +78,19 @@ class ProgressFacts:
     state_rows: int | None
     behind: float | None = None
     """Records that the sources still have, where they say so."""
+    checks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By source or step: the rows that it judged, how many were `refused`, became `dead_letters`, or failed a check."""
+    read: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """By source, as Spark describes it: the rows that were read, and the place up to which."""
     raw: Mapping[str, Any] = field(repr=False, compare=False, default_factory=dict)
+
+    @property
+    def refused(self) -> int:
+        """Rows that were bad and did not go on."""
+        return sum(counts.get("refused", 0) for counts in self.checks.values())
+
+    @property
+    def bad_share(self) -> float:
+        """The greatest share of the rows of one source or step that were bad, from 0 to 1."""
+        shares = (counts.get("refused", 0) / counts["rows"] for counts in self.checks.values() if counts.get("rows"))
+        return max(shares, default=0.0)

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock import catalog
-from penstock.pipeline.build import PipelineSpec
+from penstock.pipeline.build import PipelineSpec, dead_letter_sinks
 from penstock.pipeline.model import QuerySettings
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.spec import Part, Spec
+from penstock.transforms.functions import Function
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = {"type": "string", "pattern": r"\$\{[A-Za-z_]\w*(:-[^}]*)?\}"}
@@ -29,6 +30,8 @@ def pipeline_schema() -> dict[str, Any]:
             )
         ),
         "queries": _named(_schema(QuerySettings)),
+        "functions": _named(_schema(Function)),
+        "dead_letters": _one_of(dead_letter_sinks().values()),
     }
     return {"$schema": _DIALECT, "title": "A Penstock pipeline"} | schema
 

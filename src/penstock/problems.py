@@ -72,3 +72,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def errors_in(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(problem for problem in problems if problem.severity == "error")
+
+
+class Fault(Exception):
+    """A part cannot do what it is declared to do. The engine tells it as a Problem at the place of `keys` in it."""
+
+    def __init__(self, code: str, message: str, fix: str, keys: tuple[str | int, ...] = ()) -> None:
+        self.code, self.message, self.fix, self.keys = code, message, fix, keys
+        super().__init__(message)
+
+    def at(self, where: Where | None) -> Problem:
+        return Problem(self.code, self.message, self.fix, where)

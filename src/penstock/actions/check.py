@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from penstock.checks.runner import judge
 from penstock.engine import resolve
 from penstock.paths import is_local
 from penstock.pipeline.load import Loaded, load
-from penstock.pipeline.model import Pipeline
+from penstock.pipeline.model import Pipeline, Sink, Source
 from penstock.pipeline.project import Project
-from penstock.problems import Problem, UserError, errors_in
+from penstock.problems import Fault, Problem, UserError, errors_in
 
 if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
     from penstock.engine.session import Engine
@@ -28,7 +29,7 @@ StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], "Engine"]
 
 @dataclass(frozen=True)
 class QuerySummary:
-    """One line on a query."""
+    """One line on a sink of a query."""
 
     pipeline: str
     query: str
@@ -89,6 +90,8 @@ def check(
     judged = judge_all(loaded)
     if errors_in(judged.problems):
         return _result(loaded.pipelines, judged.problems, fast=False)
+    if unreachable := probed(judged):
+        return _result(loaded.pipelines, (*judged.problems, *unreachable), fast=False)
     with resolve.masking(judged.project, os.environ):
         engine = start_engine(judged.project, *needs_of(judged))
     try:
@@ -141,6 +144,22 @@ def judge_all(loaded: Loaded) -> Judged:
         problems += [problem for problem in again if (problem.code, problem.where) not in told]
     masked = resolve.masked(problems, loaded.project, os.environ)
     return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked)
+
+
+def probed(judged: Judged) -> tuple[Problem, ...]:
+    """What cannot be reached of all that the pipelines read and write; found in seconds, before Spark starts."""
+    nodes = [node for pipeline in judged.resolved for node in (*pipeline.sources, *pipeline.sinks)]
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        found = [problem for problem in threads.map(_probed, nodes) if problem]
+    return resolve.masked(dict.fromkeys(found), judged.project, os.environ)
+
+
+def _probed(node: Source | Sink) -> Problem | None:
+    try:
+        node.spec.probe()
+    except Fault as fault:
+        return fault.at(node.origin.at(*fault.keys))
+    return None
 
 
 def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:
@@ -224,9 +243,10 @@ def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
 
 def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool) -> CheckResult:
     queries = tuple(
-        QuerySummary(pipeline.name, query.name, f"{query.sink.name} ({query.sink.spec.type})", query.settings.mode,
-                     pipeline.guarantee_of(query).promise, pipeline.guarantee_of(query).reason)
+        QuerySummary(pipeline.name, query.name, f"{sink.name} ({sink.spec.type})", query.settings.mode,
+                     pipeline.guarantee_of(query, sink).promise, pipeline.guarantee_of(query, sink).reason)
         for pipeline in pipelines
         for query in pipeline.queries
+        for sink in query.sinks
     )  # fmt: skip
     return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast)

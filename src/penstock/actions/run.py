@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.actions.check import StartEngine, build_with, judge_all, needs_of
+from penstock.actions.check import StartEngine, build_with, judge_all, needs_of, probed
 from penstock.checkpoint.lock import require_free
 from penstock.engine import resolve
 from penstock.pipeline.load import load
 from penstock.problems import Problem, errors_in
+from penstock.supervise.agreement import disagreements
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
 from penstock.supervise.start import lock_folder, start_all
 from penstock.triggers import Trigger
@@ -67,6 +68,8 @@ def run(
         return RunResult(problems=judged.problems)
     for pipeline in judged.resolved:
         require_free(lock_folder(judged.project), pipeline.name)
+    if unreachable := probed(judged):
+        return RunResult(problems=(*judged.problems, *unreachable))
     with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
         engine = start_engine(judged.project, *needs_of(judged))
         cleanup.callback(engine.close)
@@ -79,4 +82,5 @@ def run(
         )
         last = watch(running, stop, on_snapshot, options.for_seconds)
     failed = tuple(query.problem for query in last.queries if query.problem)
-    return RunResult(last.queries, (*judged.problems, *failed), last.elapsed_seconds, started=True)
+    problems = (*judged.problems, *failed, *disagreements(last.queries))
+    return RunResult(last.queries, problems, last.elapsed_seconds, started=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from penstock.actions.check import build_with, judge_all, needs_of
+from penstock.actions.check import build_with, judge_all, needs_of, probed
 from penstock.engine import resolve, session
 from penstock.pipeline import project as projects
 from penstock.pipeline.load import Loaded, find_root
@@ -78,6 +78,8 @@ def start(pipeline: Pipeline, folder: Path, environment: str | None, trigger: Tr
     judged = judge_all(Loaded(project, (pipeline,)))
     if errors_in(judged.problems):
         raise UserError(judged.problems)
+    if unreachable := probed(judged):
+        raise UserError(unreachable)
     with resolve.masking(project, os.environ), ExitStack() as cleanup:
         connectors, settings = needs_of(judged)
         engine = cleanup.enter_context(

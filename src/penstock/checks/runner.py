@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 
 from penstock.checks.rule import Rule, Subject
-from penstock.checks.rules import checkpoints, files, graph, queries
+from penstock.checks.rules import checkpoints, files, graph, queries, records
 from penstock.problems import Problem, errors_in
 
-_TOPICS: tuple[ModuleType, ...] = (graph, queries, files, checkpoints)
+_TOPICS: tuple[ModuleType, ...] = (graph, queries, records, files, checkpoints)
 
 
 def rules() -> tuple[Rule, ...]:

@@ -110,11 +110,11 @@ def view_for(once: bool, as_json: bool) -> View:
 
 
 def live_table(snapshot: Snapshot, once: bool) -> Group:
-    """Per query: state, batch, rows in and out a second, lag, watermark, the last batch's time."""
+    """Per query: state, batch, rows in and out a second, bad rows, lag, watermark, the last batch's time."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("query", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    for header in ("batch", "rows in", "in/s", "out/s", "behind"):
+    for header in ("batch", "rows in", "in/s", "out/s", "bad", "behind"):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("watermark (UTC)", no_wrap=True)
     table.add_column("last batch", justify="right", no_wrap=True)
@@ -135,7 +135,7 @@ def _cells(query: QueryView) -> list[str | Text]:
     state = Text(f"{_STATE_MARK[query.state]} {query.state}", style=_STATE_STYLE[query.state])
     name = Text.assemble((f"{query.pipeline}.", "dim"), (query.name, "bold"))
     if last is None:
-        return [name, state, "–", "–", "–", "–", "–", "–", "–"]
+        return [name, state, *["–"] * 8]
     out_rate = (
         (last.rows_out or 0) * 1_000 / last.duration_ms if last.duration_ms and last.rows_out is not None else None
     )
@@ -146,6 +146,7 @@ def _cells(query: QueryView) -> list[str | Text]:
         f"{query.rows_in:,}",
         f"{last.rows_processed_per_second:,.0f}",
         "–" if out_rate is None else f"{out_rate:,.0f}",
+        Text(f"{query.bad_rows:,}", style="yellow") if query.bad_rows else "–",
         "–" if last.behind is None else f"{last.behind:,.0f}",
         _time_of(last.watermark),
         to_words(last.duration_ms),
@@ -170,6 +171,8 @@ def _batch_words(query: QueryView) -> str:
         words.append(f"watermark {_time_of(last.watermark)}")
     if last.late_rows:
         words.append(f"{last.late_rows:,} late")
+    if last.refused:
+        words.append(f"{last.refused:,} bad")
     return " · ".join(words)
 
 
@@ -182,6 +185,8 @@ def show_end(result: RunResult) -> None:
     for query in result.queries:
         mark = Text(_STATE_MARK[query.state], style=_STATE_STYLE[query.state])
         late = f" · {query.late_rows:,} late" if query.late_rows else ""
+        late += f" · {query.bad_rows:,} bad" if query.bad_rows else ""
+        late += f" · {counted(query.restarts, 'restart')}" if query.restarts else ""
         did = f"{counted(query.batches, 'batch')} · {counted(query.rows_in, 'row')} in · {query.rows_out:,} out{late}"
         said = f" {query.pipeline}.{query.name} {query.state}: {did}"
         out.print(Text.assemble(mark, said, (f" · {query.promise}", "dim")))

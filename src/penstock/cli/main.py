@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from typer.core import TyperGroup
 from penstock.problems import Problem, UserError
 from penstock.version import VERSION
 
-COMMANDS = ("init", "demo", "check", "show", "run", "doctor", "explain")
-"""In the order in which they are listed and used; each is `penstock.cli.<name>`."""
+COMMANDS = ("init", "demo", "check", "show", "run", "dead-letters", "doctor", "explain", "dev")
+"""In the order in which they are listed and used; each is `penstock.cli.<name>`, a function or a group of commands."""
 
 
 class _Commands(TyperGroup):
@@ -30,12 +31,17 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"penstock.cli.{cmd_name}")
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        single.command(cmd_name)(getattr(module, cmd_name))
-        command = typer.main.get_command(single)
+        name = cmd_name.replace("-", "_")
+        part = getattr(importlib.import_module(f"penstock.cli.{name}"), name)
+        command = typer.main.get_command(part if isinstance(part, typer.Typer) else _single(cmd_name, part))
         command.name = cmd_name
         return command
+
+
+def _single(name: str, function: Callable[..., None]) -> typer.Typer:
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    single.command(name)(function)
+    return single
 
 
 app = typer.Typer(

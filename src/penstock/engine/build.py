@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.durations import to_spark
-from penstock.engine import spark_problems
+from penstock.engine import records, spark_problems
+from penstock.engine.batches import BatchWriter
 from penstock.engine.session import Engine
-from penstock.pipeline.model import Pipeline, Query, Source
-from penstock.problems import Problem, UserError
+from penstock.pipeline.model import Pipeline, Query, Source, Step
+from penstock.problems import Fault, Problem, UserError
+from penstock.records import HIDDEN
 from penstock.sinks.sink import Mode
+from penstock.transforms import functions
+from penstock.transforms.dead_letters import DeadLetters
+from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
+from penstock.transforms.sql import Sql
 from penstock.triggers import Trigger
+from penstock.user_code import load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 OBSERVATION = "penstock"
-"""The name under which each batch counts the rows that it hands to the sink."""
+"""The name under which each batch counts the rows that it hands to the sinks."""
+_STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Tail")
+_STATEFUL_STARTS = ("TransformWithState", "FlatMapGroups", "MapGroups")
 
 
 @dataclass(frozen=True)
@@ -49,23 +58,82 @@ def frames(
 ) -> dict[str, DataFrame]:
     """The rows of a node and of all it is made from, each also a temporary view; `samples` stand in for sources."""
     made: dict[str, DataFrame] = {}
+    aside = pipeline.nodes[name].spec
+    asked = aside.dead_letters if isinstance(aside, DeadLetters) else None
+    for function in pipeline.functions:
+        _register(session, pipeline, function)
     for node in pipeline.upstream(name):
         try:
+            if isinstance(node.spec, DeadLetters):
+                made[node.name] = records.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
+                continue
             if isinstance(node, Source):
                 rows = samples[node.name] if samples else node.spec.load(session)
             else:
-                rows = node.apply(session, {name: made[name] for name in node.inputs if name in made})
-                _require_rows(rows, node.name)
-            if node.spec.watermark is not None:
-                rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
+                rows = _applied(session, node, pipeline, {name: made[name] for name in node.inputs if name in made})
+            rows = records.judged(rows, node, pipeline.functions)
+            if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(rows):
+                raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
+                            "set `expect` on a source or a step before it", ("expect",))  # fmt: skip
+            if node.name != asked:
+                rows = records.kept(rows, node, pipeline.functions, carry=asked is not None)
+                if node.spec.watermark is not None:
+                    rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
         except UserError:
             raise
+        except Fault as fault:
+            raise UserError(fault.at(node.origin.at(*fault.keys))) from fault
         except Exception as error:
             raise UserError(spark_problems.while_building(error, node)) from error
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
     return made
+
+
+def _applied(session: SparkSession, node: Step, pipeline: Pipeline, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """A step's rows. A SELECT gets the hidden columns too; a function of the user's sees none."""
+    if not isinstance(node.spec, Sql):
+        rows = node.apply(session, {name: rows.drop(HIDDEN) for name, rows in inputs.items()})
+        _require_rows(rows, node.name)
+        return rows
+    carrying = [name for name, rows in inputs.items() if HIDDEN in rows.columns]
+    try:
+        text = with_hidden(node.spec.sql, pipeline.functions, HIDDEN if len(carrying) == 1 else None)
+    except Misplaced as misplaced:
+        where = node.origin.at("sql").inside(misplaced.line, misplaced.column)
+        raise UserError(Problem("FUNCTION001", f"step `{node.name}`: {misplaced}", FUNCTION_FIX, where)) from None
+    rows = session.sql(text)
+    if CARRIED in rows.columns:  # `SELECT *` gives the column itself too
+        return rows.drop(HIDDEN).withColumnRenamed(CARRIED, HIDDEN)
+    return rows.drop(HIDDEN)
+
+
+def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
+    function = pipeline.functions[name]
+    where = pipeline.origin.at("functions", name)
+    try:
+        functions.register(session, name, function, load(function.python))
+    except Exception as error:
+        message = f"the function `{name}` cannot be made: {type(error).__name__}: {str(error).splitlines()[0]}"
+        fix = "name a function as `module:function`, and a type of Spark's SQL in `returns`"
+        raise UserError(Problem("FUNCTION002", message, fix, where)) from error
+
+
+def is_stateful(rows: DataFrame) -> bool:
+    """Does Spark keep something from batch to batch to make these rows?"""
+    plan: Any = rows._jdf
+    waiting = [plan.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        children = node.children()
+        streams = [child for child in map(children.apply, range(children.length())) if child.isStreaming()]
+        name = str(node.nodeName())
+        joins = name == "Join" and len(streams) > 1
+        if streams and (joins or name in _STATEFUL or name.startswith(_STATEFUL_STARTS)):
+            return True
+        waiting += streams
+    return False
 
 
 def refusal(engine: Engine, built: Built) -> Problem | None:
@@ -90,18 +158,58 @@ def refusal_of(engine: Engine, rows: DataFrame, mode: Mode) -> Exception | None:
     return None
 
 
-def start(built: Built, checkpoint: str, trigger: Trigger) -> StreamingQuery:
-    """Starts a query on its sink. Raises UserError."""
+@dataclass(frozen=True)
+class Started:
+    """A query that runs, and what writes its batches where Spark's own sink does not."""
+
+    streaming: StreamingQuery
+    writer: BatchWriter | None = None
+
+
+def start(
+    engine: Engine, pipeline: Pipeline, built: Built, checkpoint: str, query_id: str, trigger: Trigger
+) -> Started:
+    """Starts a query on its sinks. Raises UserError."""
     from pyspark.sql.functions import count, lit
 
-    query = built.query
-    counted = built.rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
+    query, sink = built.query, built.query.sink
+    stateful = is_stateful(built.rows)
+    native = is_native(pipeline, query, stateful)
+    rows = sink.spec.encoded(built.rows) if native else built.rows
+    counted = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
     writer = counted.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     try:
-        return query.sink.spec.start(writer, query.sink.name)
+        if native:
+            return Started(sink.spec.start(writer, sink.name))
+        batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=stateful)
+        return Started(writer.foreachBatch(batches).start(), batches)
     except Exception as error:
-        raise UserError(spark_problems.while_starting(error, query.sink)) from error
+        raise UserError(spark_problems.while_starting(error, sink)) from error
+
+
+def prepare(built: Built) -> Iterator[Problem]:
+    """Lets the sinks look at the rows that they will get, and make their tables."""
+    for sink in built.query.sinks:
+        rows = built.rows
+        try:
+            if sink.spec.batch_sql is None:
+                sink.spec.prepare(rows)
+        except Fault as fault:
+            yield fault.at(sink.origin.at(*fault.keys))
+        except Exception as error:  # noqa: BLE001 - PySpark gives each refusal a class of its own
+            yield spark_problems.while_starting(error, sink)
+
+
+def is_native(pipeline: Pipeline, query: Query, stateful: bool) -> bool:
+    """Does Spark's own sink write, and not Penstock batch by batch?"""
+    spec = query.sink.spec
+    if len(query.sinks) > 1 or not spec.is_native or spec.batch_sql is not None:
+        return False
+    if any(source.spec.looks_at_batches for source in pipeline.sources_of(query.name)):
+        return False
+    # A table's own sink passes over a batch that it has, and then the batch's state is never computed.
+    return not (stateful and spec.has_ledger)
 
 
 def connectors_of(pipelines: tuple[Pipeline, ...]) -> tuple[str, ...]:

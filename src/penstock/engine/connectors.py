@@ -1,7 +1,8 @@
 """Connector jars on demand: locked by checksum, fetched once into the user's cache, offline from then on.
 
 Spark's own `spark.jars.packages` resolves at every session start, checks nothing and takes what the network gives.
-Here each connector has one lock file for each Spark minor version that names every jar and its sha256.
+Here each connector has one lock file for each Spark minor version that names every jar and its sha256. Programs that
+run beside Spark, such as a broker for development, are locked in the same way under `WITHOUT_SPARK`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from penstock.problems import Problem, UserError, did_you_mean
 
 IVY_LOG = "ivy.log"
 LOCKS = Path(__file__).with_name("connector_locks")
+WITHOUT_SPARK = "without_spark"
+"""Stands in the place of a Spark minor version for programs in processes of their own."""
 
 _EXTENSIONS = "spark.sql.extensions"
 SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
@@ -88,7 +91,8 @@ def locked_jars(connector: str, spark_minor: str) -> tuple[LockedJar, ...]:
     """The jars of one connector; UserError ENGINE003 when this Spark has no such connector."""
     if connector in available(spark_minor):
         return parse_lock((LOCKS / spark_minor / f"{connector}.lock").read_text(encoding="utf-8"))
-    elsewhere = sorted(path.name for path in LOCKS.iterdir() if connector in available(path.name))
+    minors = {path.name for path in LOCKS.iterdir()} - {WITHOUT_SPARK}
+    elsewhere = sorted(minor for minor in minors if connector in available(minor))
     if elsewhere:
         message = (
             f"the connector `{connector}` does not work with Spark {spark_minor}, only with {', '.join(elsewhere)}"

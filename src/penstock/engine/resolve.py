@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from penstock import references
 from penstock.paths import absolute, is_path
-from penstock.pipeline.model import Origin, Pipeline
+from penstock.pipeline.model import Origin, Pipeline, Sink
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
 from penstock.spec import Spec, to_option
+from penstock.storage import join
 
 S = TypeVar("S", bound=Spec)
 
@@ -62,6 +63,15 @@ def pipeline(written: Pipeline, project: Project, process: Mapping[str, str]) ->
         steps=tuple(map(resolved, written.steps)),
         sinks=tuple(map(resolved, written.sinks)),
     )
+    if written.dead_letters is not None:
+        origin = Origin(written.origin.at("dead_letters"), written.origin.document, ("dead_letters",))
+        place = Sink("dead_letters", written.dead_letters, "", origin=origin)
+        result = replace(result, dead_letters=resolved(place).spec)
+    if not problems:
+        kept = join(storage_root(project, process), "schemas", written.name)
+        result = replace(
+            result, sources=tuple(replace(s, spec=s.spec.keeping(join(kept, s.name))) for s in result.sources)
+        )
     settings = {}
     for name, value in written.settings.items():
         origin = written.settings_origins.get(name, written.origin)
@@ -116,14 +126,17 @@ def storage_root(project: Project, process: Mapping[str, str]) -> str:
 
 
 def _connected(resolved: S, project: Project, environ: Mapping[str, str]) -> S:
-    """Adds the options of the connection that a spec names; the spec's own win."""
+    """Fills in the connection that a spec names: its keys where the spec has the same, else as options; the own win."""
     name = getattr(resolved, "connection", None)
     if name is None:
         return resolved
     origin = Origin(project.origin.at("connections", name), project.origin.document, ("connections", name))
-    options = spec(project.connections[name], origin, environ, project).spark_options()
+    connection = spec(project.connections[name], origin, environ, project)
+    if type(connection).model_fields.keys() <= type(resolved).model_fields.keys():
+        missing = connection.model_fields_set - resolved.model_fields_set - {"type"}
+        return resolved.model_copy(update={key: getattr(connection, key) for key in missing})
     own = getattr(resolved, "spark_options", {})
-    return resolved.model_copy(update={"spark_options": options | own})
+    return resolved.model_copy(update={"spark_options": connection.spark_options() | own})
 
 
 def _plain(value: Any, origin: Origin, path: tuple[str | int, ...], environ: Mapping[str, str]) -> Any:

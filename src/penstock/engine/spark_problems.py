@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.records import DECODED, FAILED
 from penstock.paths import shown
-from penstock.pipeline.model import Query, Sink, Source, Step
+from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
 from penstock.references import Mask
 from penstock.transforms.python import Python
@@ -130,13 +132,27 @@ def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
     return Where(shown(frames[-1].filename), frames[-1].lineno or 1) if frames else None
 
 
-def query_failed(error: Exception, query: Query, mask: Mask) -> Problem:
+def query_failed(error: Exception, query: Query, pipeline: Pipeline, mask: Mask) -> Problem:
     """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
     said = list(causes(error)) or [str(error)]
+    if told := next((text for text in said if FAILED in text), None):
+        return _bad_record(told, pipeline, mask)
     unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
     message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
     fix = "mend the cause and run again: it goes on from the last committed batch"
     return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
+
+
+def _bad_record(text: str, pipeline: Pipeline, mask: Mask) -> Problem:
+    """A record that `fail` stops at: which, where it is, and why it is bad."""
+    told, _ = json.JSONDecoder().raw_decode(text[text.index(FAILED) + len(FAILED) :])
+    node = pipeline.nodes[told["node"]]
+    place = {key: value for key, value in json.loads(told.get("place") or "{}").items() if value is not None}
+    at = ", ".join(f"{key} {value}" for key, value in place.items())
+    message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {told['reason']}: {told.get('record')}"
+    key = ("on_bad_record",) if told["check"] == DECODED else ("expect", told["check"])
+    fix = "mend the record, or let bad ones be put aside with `dead_letter` in place of `fail`"
+    return Problem("RECORD001", mask(message), fix, node.origin.at(*key))
 
 
 def _one_line(text: str) -> str:

@@ -10,11 +10,15 @@ from penstock.facts import ProgressFacts
 _BEHIND = "avgOffsetsBehindLatest"
 
 
-def from_spark(query: str, progress: Mapping[str, Any], observation: str) -> ProgressFacts:
-    """One batch, as facts. `observation` names the metric that counts the rows handed to the sink."""
+def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_checks: str) -> ProgressFacts:
+    """One batch, as facts. `observation` names the metric that counts the rows handed to the sinks.
+
+    Metrics whose name starts with `of_checks` count what a node's checks found; the node's name follows.
+    """
     sources: list[Mapping[str, Any]] = progress.get("sources") or []
     operators: list[Mapping[str, Any]] = progress.get("stateOperators") or []
-    observed = (progress.get("observedMetrics") or {}).get(observation) or {}
+    metrics: Mapping[str, Mapping[str, int]] = progress.get("observedMetrics") or {}
+    observed = metrics.get(observation) or {}
     watermark = (progress.get("eventTime") or {}).get("watermark")
     return ProgressFacts(
         query=query,
@@ -30,6 +34,13 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str) -> Pro
         late_rows=sum(int(operator.get("numRowsDroppedByWatermark") or 0) for operator in operators),
         state_rows=sum(int(operator.get("numRowsTotal") or 0) for operator in operators) if operators else None,
         behind=_behind(sources),
+        checks={
+            name.removeprefix(of_checks): dict(counts) for name, counts in metrics.items() if name.startswith(of_checks)
+        },
+        read={
+            str(source.get("description")): (int(source.get("numInputRows") or 0), str(source.get("endOffset")))
+            for source in sources
+        },
         raw=progress,
     )
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
-from penstock.pipeline.model import Latency, Origin, Step
+from penstock import catalog
+from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
+from penstock.sinks.files import Files
+from penstock.sinks.sink import SinkSpec
+from penstock.sources.source import Decoded
 from penstock.spec import Name, Spec
+from penstock.transforms.dead_letters import DeadLetters, query_name
+from penstock.transforms.functions import Function
 from penstock.transforms.sql import Sql, SqlNotUnderstood, tables_in
 
 
@@ -23,6 +30,15 @@ class PipelineSpec(Spec):
     steps: dict[str, Any] = Field(default_factory=dict, description="What is made of them, by name.")
     sinks: dict[str, Any] = Field(description="Where rows go, by name.", min_length=1)
     queries: dict[str, Any] = Field(default_factory=dict, description="What differs from the defaults, by step.")
+    functions: dict[str, Function] = Field(
+        default_factory=dict,
+        description="Python functions for SQL steps, by name; a row on which one raises is a bad record.",
+    )
+    dead_letters: Any = Field(
+        None,
+        description="Where bad records go: a `files`, `delta` or `kafka` sink without `of`."
+        " By default a Parquet folder for each source and step, in `dead_letters/<pipeline>`.",
+    )
     listeners: tuple[str, ...] = Field((), description="`module:Class` of your own StreamingQueryListeners.")
 
 
@@ -40,3 +56,45 @@ def sql_step(name: str, spec: Any, nodes: Iterable[str], origin: Origin) -> Step
         read = (known.get(table.lower(), table) for table in tables)
         inputs = tuple(dict.fromkeys(read))
     return Step(name, spec, inputs, origin=origin)
+
+
+def with_dead_letters(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with a query for the dead letters of each node that has some."""
+    nodes = [node for node in pipeline.nodes.values() if _puts_aside(node, pipeline)]
+    if not nodes:
+        return replace(pipeline, dead_letters=pipeline.dead_letters or _default_place(pipeline))
+    place = pipeline.dead_letters or _default_place(pipeline)
+    steps, sinks, settings = list(pipeline.steps), list(pipeline.sinks), dict(pipeline.settings)
+    for node in nodes:
+        name = query_name(node.name)
+        if name in pipeline.nodes:
+            continue  # a rule tells that the name is taken
+        steps.append(Step(name, DeadLetters(dead_letters=node.name), (node.name,), origin=node.origin))
+        sinks.append(Sink(name, at(place, node.name), name, origin=node.origin))
+        settings.setdefault(name, QuerySettings())
+    return replace(pipeline, steps=tuple(steps), sinks=tuple(sinks), settings=settings, dead_letters=place)
+
+
+def dead_letter_sinks() -> dict[str, type[SinkSpec]]:
+    """The sinks that can hold dead letters: those that `penstock dead-letters` can read again."""
+    return {name: sink for name, sink in catalog.sinks().items() if name in ("delta", "files", "kafka")}
+
+
+def at(place: SinkSpec, node: str) -> SinkSpec:
+    """The place for the dead letters of one node: a folder of its own, where it has a path."""
+    path = getattr(place, "path", None)
+    return place.model_copy(update={"path": f"{path.rstrip('/')}/{node}"}) if path else place
+
+
+def _default_place(pipeline: Pipeline) -> SinkSpec:
+    return Files.model_validate({"type": "files", "path": f"dead_letters/{pipeline.name}", "format": "parquet"})
+
+
+def _puts_aside(node: Source | Step, pipeline: Pipeline) -> bool:
+    spec = node.spec
+    if isinstance(spec, Decoded) and spec.on_bad_record == "dead_letter":
+        return True
+    if any(expectation.otherwise == "dead_letter" for expectation in spec.expect.values()):
+        return True
+    called = {name.lower() for name, function in pipeline.functions.items() if function.on_error == "dead_letter"}
+    return isinstance(spec, Sql) and any(word.lower() in called for word in re.findall(r"\w+(?=\s*\()", spec.sql))

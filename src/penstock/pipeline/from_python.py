@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from penstock.paths import shown
-from penstock.pipeline.build import PipelineSpec, sql_step
+from penstock.pipeline.build import PipelineSpec, sql_step, with_dead_letters
 from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
+from penstock.records import Expectation, OnBadRecord
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
+from penstock.transforms.functions import Function
 from penstock.transforms.python import Python, name_of, parameters
 from penstock.transforms.sql import Sql
 from penstock.watermark import Watermark
@@ -27,9 +29,19 @@ class Builder:
     """Gathers sources, steps and sinks; `build()` gives the frozen pipeline."""
 
     def __init__(
-        self, name: str, *, latency: Latency = "balanced", description: str = "", listeners: tuple[str, ...] = ()
+        self,
+        name: str,
+        *,
+        latency: Latency = "balanced",
+        description: str = "",
+        listeners: tuple[str, ...] = (),
+        dead_letters: SinkSpec | None = None,
     ) -> None:
         self._origin = _caller()
+        if dead_letters is not None:
+            _require(dead_letters, SinkSpec, "`dead_letters`", "sinks", self._origin)
+        self.dead_letters = dead_letters
+        self._functions: dict[str, Function] = {}
         self.name, self.latency, self.description, self.listeners = name, latency, description, tuple(listeners)
         self._sources: dict[str, Source] = {}
         self._steps: dict[str, Step] = {}
@@ -44,20 +56,40 @@ class Builder:
         _require(spec, SourceSpec, f"source `{name}`", "sources", origin)
         self._sources[name] = Source(name, spec, origin=origin)
 
-    def sql(self, name: str, sql: str, *, watermark: Watermark | dict[str, str] | None = None) -> None:
+    def function(self, name: str, python: str, *, returns: str, on_error: OnBadRecord = "dead_letter") -> None:
+        """Makes `module:function` known to SQL steps; a row on which it raises is a bad record."""
+        origin = _caller()
+        self._once(name, self._functions, "function", origin)
+        self._functions[name] = _made(Function, origin, python=python, returns=returns, on_error=on_error)
+
+    def sql(
+        self,
+        name: str,
+        sql: str,
+        *,
+        watermark: Watermark | dict[str, str] | None = None,
+        expect: Mapping[str, Expectation | dict[str, str]] | None = None,
+    ) -> None:
         """A step in SQL, over the sources and steps that it names."""
         origin = _caller()
         self._once(name, self._steps, "step", origin)
-        self._steps[name] = Step(name, _made(Sql, origin, sql=sql, watermark=watermark), (), origin=origin)
+        spec = _made(Sql, origin, sql=sql, watermark=watermark, expect=expect)
+        self._steps[name] = Step(name, spec, (), origin=origin)
 
-    def step(self, name: str | None = None, *, watermark: Watermark | dict[str, str] | None = None) -> Callable[[F], F]:
+    def step(
+        self,
+        name: str | None = None,
+        *,
+        watermark: Watermark | dict[str, str] | None = None,
+        expect: Mapping[str, Expectation | dict[str, str]] | None = None,
+    ) -> Callable[[F], F]:
         """A step in Python: the function's name, or `name`, is the step; its parameters are the inputs."""
         origin = _caller()
 
         def register(function: F) -> F:
             step = name or function.__name__
             self._once(step, self._steps, "step", origin)
-            spec = _made(Python, origin, python=name_of(function), watermark=watermark)
+            spec = _made(Python, origin, python=name_of(function), watermark=watermark, expect=expect)
             self._steps[step] = Step(step, spec, parameters(function), function, origin=origin)
             return function
 
@@ -71,7 +103,7 @@ class Builder:
         self._sinks[name] = Sink(name, spec, of, origin=origin)
 
     def query(self, name: str, **settings: Any) -> None:
-        """What differs from the defaults for the query of step `name`: mode, trigger, latency, spark, was."""
+        """What differs from the defaults for the query of step `name`: the keys of `queries:` in YAML."""
         origin = _caller()
         self._once(name, self._settings, "query", origin)
         self._settings[name] = _made(QuerySettings, origin, **settings)
@@ -95,7 +127,7 @@ class Builder:
             sql_step(step.name, step.spec, nodes, step.origin) if isinstance(step.spec, Sql) else step
             for step in self._steps.values()
         ]
-        return Pipeline(
+        built = Pipeline(
             name=top.pipeline,
             latency=top.latency,
             sources=tuple(self._sources.values()),
@@ -104,9 +136,12 @@ class Builder:
             settings=dict(self._settings),
             listeners=top.listeners,
             description=top.description,
+            functions=dict(self._functions),
+            dead_letters=self.dead_letters,
             origin=self._origin,
             settings_origins=dict(self._settings_origins),
         )
+        return with_dead_letters(built)
 
     @staticmethod
     def _once(name: str, taken: dict[str, Any], noun: str, origin: Origin) -> None:
@@ -122,7 +157,7 @@ def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Ori
         raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
 
 
-M = TypeVar("M", Sql, Python, QuerySettings, PipelineSpec)
+M = TypeVar("M", Sql, Python, QuerySettings, PipelineSpec, Function)
 
 
 def _made(model: type[M], origin: Origin, **values: Any) -> M:

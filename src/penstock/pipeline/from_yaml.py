@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 from penstock import catalog
 from penstock.paths import leaves
-from penstock.pipeline.build import PipelineSpec, sql_step
+from penstock.pipeline.build import PipelineSpec, dead_letter_sinks, sql_step, with_dead_letters
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where
+from penstock.sinks.sink import SinkSpec
 from penstock.spec import Part
 from penstock.transforms.python import FunctionNotFound, Python, parameters_in_source
+from penstock.transforms.step import StepSpec
 
 N = TypeVar("N")
 
@@ -48,9 +50,12 @@ class _Reader:
         steps = self.section("steps", lambda name, data: self.step(name, data, {*data_keys(self.document.data)}))
         sinks = self.section("sinks", self.sink)
         settings = self.section("queries", self.query_settings)
+        place: SinkSpec | None = None
+        with self.gathered():
+            place = self.dead_letters()
         if self.problems or top is None:
             raise UserError(self.problems)
-        return Pipeline(
+        read = Pipeline(
             name=top.pipeline,
             latency=top.latency,
             sources=tuple(sources),
@@ -59,9 +64,16 @@ class _Reader:
             settings={name: value for name, value, _ in settings},
             listeners=top.listeners,
             description=top.description,
+            functions=top.functions,
+            dead_letters=place,
             origin=self.origin(()),
             settings_origins={name: origin for name, _, origin in settings},
         )
+        return with_dead_letters(read)
+
+    def dead_letters(self) -> SinkSpec | None:
+        data = self.document.data.get("dead_letters")
+        return data and part(data, self.document, ("dead_letters",), dead_letter_sinks(), "place for dead letters")
 
     def section(self, key: str, build: Callable[[str, Any], N]) -> list[N]:
         nodes: list[N] = []
@@ -155,9 +167,9 @@ class _Reader:
             return Problem(
                 "SPEC013", f"step `{name}` has {both}", "keep one", self.document.key_at("steps", name, chosen[1])
             )
-        strange = [key for key in data if key != "watermark"]
+        strange = [key for key in data if key not in StepSpec.model_fields]
         if strange:
-            message, _ = unknown_key(strange[0], [*kinds, "watermark"])
+            message, _ = unknown_key(strange[0], [*kinds, *StepSpec.model_fields])
             return Problem(
                 "SPEC007", message, f"a step has one of {listed}", self.document.key_at("steps", name, strange[0])
             )

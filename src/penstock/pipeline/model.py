@@ -15,6 +15,8 @@ from penstock.problems import Where
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Name, Option, Part, Spec
+from penstock.transforms.dead_letters import DeadLetters
+from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
 from penstock.triggers import AnyTrigger, Trigger
 
@@ -86,11 +88,17 @@ class QuerySettings(Spec):
     latency: Latency | None = Field(None, description="The pipeline's own word by default.")
     spark: dict[str, Option] = Field(default_factory=dict, description="Spark settings of this query's session.")
     was: Name | None = Field(None, description="Its former name: it goes on with that checkpoint.")
+    max_bad_share: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Stops the query after a batch in which a greater share of the rows is bad; `0.1` is a tenth.",
+    )
 
 
 @dataclass(frozen=True)
 class Query:
-    """What Spark runs: one step with the sink fed from it, one session, one checkpoint."""
+    """What Spark runs: one step with the sinks fed from it, one session, one checkpoint."""
 
     name: str
     sinks: tuple[Sink, ...]
@@ -100,6 +108,7 @@ class Query:
 
     @property
     def sink(self) -> Sink:
+        """The only sink, or the first of several."""
         return self.sinks[0]
 
     @property
@@ -119,6 +128,9 @@ class Pipeline:
     settings: Mapping[str, QuerySettings]
     listeners: tuple[str, ...] = ()
     description: str = ""
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    dead_letters: SinkSpec | None = None
+    """Where dead letters go; each node that has some has a folder of its own in it. None where nothing asks for it."""
     origin: Origin = field(compare=False, repr=False, kw_only=True)
     settings_origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
 
@@ -162,16 +174,23 @@ class Pipeline:
 
     def is_ephemeral(self, query: Query) -> bool:
         """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""
-        return query.sink.spec.ephemeral or any(not source.spec.replayable for source in self.sources_of(query.name))
+        gone = any(sink.spec.ephemeral for sink in query.sinks)
+        return gone or any(not source.spec.replayable for source in self.sources_of(query.name))
 
-    def guarantee_of(self, query: Query) -> Guarantee:
-        """What a query promises: the weakest of its sources and its sink."""
+    def guarantee_of(self, query: Query, sink: Sink | None = None) -> Guarantee:
+        """What a query promises of one sink, or of all: the weakest of its sources and sinks."""
         sources = [
             Guarantee("none", f"source `{source.name}` cannot be replayed")
             for source in self.sources_of(query.name)
             if not source.spec.replayable
         ]
-        return weakest([query.sink.spec.guarantee, *sources])
+        sinks = [sink] if sink else query.sinks
+        return weakest([*(one.spec.promise for one in sinks), *sources])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))
+
+    def puts_aside(self, name: str) -> bool:
+        """Is this the step of another node's dead letters?"""
+        node = self.nodes.get(name)
+        return node is not None and isinstance(node.spec, DeadLetters)

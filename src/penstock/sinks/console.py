@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.guarantees import Guarantee
+from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -25,3 +27,6 @@ class Console(SinkSpec):
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         return writer.format("console").options(**given_options(self)).start()
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        rows.write.format("console").options(**given_options(self)).mode("append").save()

@@ -36,6 +36,7 @@ class Files(SinkSpec):
     max_records_per_file: int | None = spark_option(None, "Starts a new file after so many rows.", gt=0)
 
     modes: ClassVar[frozenset[Mode]] = frozenset({"append"})
+    shares: ClassVar[bool] = False
     guarantee: ClassVar[Guarantee] = Guarantee(
         "exactly-once", "Spark's log of the folder names the files of each committed batch"
     )

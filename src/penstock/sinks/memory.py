@@ -19,6 +19,7 @@ class Memory(SinkSpec):
 
     guarantee: ClassVar[Guarantee] = Guarantee("none", "memory is gone with the process")
     ephemeral: ClassVar[bool] = True
+    shares: ClassVar[bool] = False
     example: ClassVar[str] = "{of: counts, type: memory}"
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:

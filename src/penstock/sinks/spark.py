@@ -9,10 +9,12 @@ from pydantic import Field
 from penstock.formats.connector import connectors_for
 from penstock.guarantees import Guarantee
 from penstock.paths import PathText
+from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import WithSparkOptions, given_options
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -43,3 +45,9 @@ class Spark(SinkSpec, WithSparkOptions):
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         return writer.start(self.path) if self.path else writer.start()
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        writer = rows.write.mode("append").format(self.format).options(**given_options(self))
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.save(self.path)

@@ -9,10 +9,12 @@ from pydantic import Field
 from penstock.formats.connector import connectors_for
 from penstock.guarantees import Guarantee
 from penstock.paths import PathText
+from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -41,3 +43,11 @@ class Table(SinkSpec, WithSparkOptions):
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         return writer.options(**given_options(self)).toTable(self.table)
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        writer = rows.write.mode("append").options(**given_options(self))
+        if self.format:
+            writer = writer.format(self.format)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.saveAsTable(self.table)

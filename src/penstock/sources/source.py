@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.spec import Part
+from penstock.durations import Duration
+from penstock.records import Expectation, OnBadRecord
+from penstock.spec import Part, Spec
 from penstock.watermark import Watermark
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ class SourceSpec(Part):
 
     type: str
     watermark: Watermark | None = Field(None, description="Lets Spark drop state, and rows that come too late.")
+
+    expect: dict[str, Expectation] = Field(
+        default_factory=dict, description="Conditions that rows should meet, by name; the count of failures is kept."
+    )
 
     replayable: ClassVar[bool] = True
     """Can the same rows be read again after a crash? Without it no sink can promise exactly-once."""
@@ -39,15 +45,56 @@ class SourceSpec(Part):
         """Spark settings that the query reading this source needs in its session."""
         return {}
 
+    def keeping(self, folder: str) -> Self:
+        """The same source, with what it keeps of its own in `folder`, unless it was told another place."""
+        return self
+
+    def probe(self) -> None:
+        """Raises Fault if what it reads from cannot be reached. Without Spark, and in seconds."""
+
     def load(self, spark: SparkSession) -> DataFrame:
-        """The rows, unbounded or static. Paths are absolute and references resolved by now."""
+        """The rows, unbounded or static. Paths are absolute and references resolved by now.
+
+        A source that decodes records adds the hidden column of `penstock.records`, and never fails on one of them.
+        """
         raise NotImplementedError
+
+    @property
+    def looks_at_batches(self) -> bool:
+        """Must `before_batch` be called?"""
+        return False
+
+    def before_batch(self, spark: SparkSession, checkpoint: str, batch: int) -> None:
+        """Called on the driver before anything of a batch is written. Raises Fault to refuse the batch."""
+
+    def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
+        """Called when a query that reads it has failed: mends what it can, and says whether to start the query anew.
+
+        Raises Fault if it knows the cause and cannot mend it.
+        """
+        return False
+
+
+class Decoded(Spec):
+    """Records that may turn out not to be what they should."""
+
+    on_bad_record: OnBadRecord = Field(
+        "fail",
+        description="A record that cannot be decoded: `fail` stops the query, `drop` leaves it out, `dead_letter` puts"
+        " it aside with the reason.",
+    )
 
 
 class StaticOrStream(SourceSpec):
     """A source that can be read as a stream or, once, as a table to join with."""
 
     read: Read = Field("stream", description="`static` reads it once, as a table to join a stream with.")
+
+    refresh: Literal["batch"] | Duration | None = Field(
+        None,
+        description="Static reads: how fresh the table is kept. `batch` reads it anew for every batch; a duration"
+        " restarts the query that often. Files can only be refreshed by a restart.",
+    )
 
     @property
     def is_static(self) -> bool:

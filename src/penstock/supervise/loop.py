@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from penstock.facts import ProgressFacts
@@ -31,6 +31,15 @@ class QueryView:
     rows_in: int = 0
     rows_out: int = 0
     late_rows: int = 0
+    bad_rows: int = 0
+    """Rows that were bad and did not go on: dropped, or put aside."""
+    checks: Mapping[str, int] = field(default_factory=dict)
+    """By `node.check`, the rows that failed it."""
+    set_aside: Mapping[str, int] = field(default_factory=dict)
+    """By source or step, the rows that became dead letters."""
+    read: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """By source, the rows that were read and the place up to which."""
+    restarts: int = 0
     last: ProgressFacts | None = None
     share: float | None = None
     """How much of what waited at the start is taken, from 0 to 1, where it can be told."""
@@ -48,6 +57,9 @@ class QueryView:
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "late_rows": self.late_rows,
+            "bad_rows": self.bad_rows,
+            "checks": dict(self.checks),
+            "restarts": self.restarts,
             "last_batch": last and last.batch,
             "watermark": last and last.watermark,
             "problem": self.problem and self.problem.to_json(),
@@ -92,6 +104,7 @@ def watch(
     began = time.monotonic()
     views = {id(q): QueryView(q.pipeline, q.name, q.id, q.guarantee.promise) for q in queries}
     drain: _Drain | None = None
+    refreshed: dict[int, _Drain] = {}
     while True:
         elapsed = time.monotonic() - began
         if for_seconds is not None and elapsed >= for_seconds and not stop.asked:
@@ -101,7 +114,8 @@ def watch(
             for query in queries:
                 drain.go_on(query, stop.at_once)
         for query in queries:
-            views[id(query)] = _with_share(look(query, views[id(query)], stop.asked), query)
+            view = _with_share(look(query, views[id(query)], stop.asked), query)
+            views[id(query)] = view if stop.asked else _cared_for(query, view, refreshed)
         snapshot = Snapshot(elapsed, tuple(views.values()), stop.asked)
         on_snapshot(snapshot)
         if not any(query.is_active for query in queries):
@@ -125,6 +139,10 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
             rows_in=view.rows_in + progress.rows_in,
             rows_out=view.rows_out + (progress.rows_out or 0),
             late_rows=view.late_rows + progress.late_rows,
+            bad_rows=view.bad_rows + progress.refused,
+            checks=_added(view.checks, _checks_of(progress)),
+            set_aside=_added(view.set_aside, {n: c["dead_letters"] for n, c in progress.checks.items()}),
+            read={name: _further(view.read.get(name), rows, end) for name, (rows, end) in progress.read.items()},
             last=progress,
         )
     if active:
@@ -134,6 +152,57 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
     if problem is not None:
         return replace(view, state="failed", problem=problem)
     return replace(view, state="stopped" if stopping else "done")
+
+
+def _cared_for(query: RunningQuery, view: QueryView, refreshed: dict[int, _Drain]) -> QueryView:
+    """Breaks off what is bad, starts again what can go on, and refreshes what a restart alone can refresh."""
+    if view.state == "failed":
+        if not query.mend():
+            return replace(view, problem=query.exception)
+        return _restarted(query, view)
+    if view.state == "done":
+        if id(query) in refreshed:
+            del refreshed[id(query)]
+            return _restarted(query, view)
+        return view
+    problem = too_many_bad(view, query.max_bad_share)
+    if problem is not None:
+        query.break_off(problem)
+        return replace(view, state="failed", problem=query.exception)
+    if id(query) in refreshed or query.is_stale:
+        refreshed.setdefault(id(query), _Drain()).go_on(query, at_once=False)
+    return view
+
+
+def _restarted(query: RunningQuery, view: QueryView) -> QueryView:
+    query.restart()
+    return replace(view, state="running", problem=None, restarts=view.restarts + 1)
+
+
+def too_many_bad(view: QueryView, limit: float | None) -> Problem | None:
+    """The breaker: is the share of bad rows in the last batch greater than it may be?"""
+    if limit is None or view.last is None or view.last.bad_share <= limit:
+        return None
+    message = f"{view.last.bad_share:.1%} of the rows of batch {view.last.batch} of query `{view.name}` were bad"
+    fix = f"see `penstock dead-letters list` and mend their cause, or raise `max_bad_share` above {limit}"
+    return Problem("RECORD002", message, fix)
+
+
+def _checks_of(progress: ProgressFacts) -> dict[str, int]:
+    return {
+        f"{node}.{name.removeprefix('check.')}": count
+        for node, checks in progress.checks.items()
+        for name, count in checks.items()
+        if name.startswith("check.")
+    }
+
+
+def _added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
+
+
+def _further(before: tuple[int, str] | None, rows: int, end: str) -> tuple[int, str]:
+    return (before[0] if before else 0) + rows, end
 
 
 def _with_share(view: QueryView, query: RunningQuery) -> QueryView:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
 from penstock.checkpoint.read import batch_under_way, last_batch
-from penstock.engine.build import OBSERVATION, Built
-from penstock.engine.spark_problems import query_failed, spark_is_gone
+from penstock.durations import to_milliseconds
+from penstock.engine import records
+from penstock.engine.build import OBSERVATION, Built, Started
+from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.facts import ProgressFacts
-from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
-from penstock.problems import Problem
+from penstock.pipeline.model import Pipeline
+from penstock.problems import Fault, Problem, UserError
 from penstock.references import Mask
 from penstock.storage import Storage
 from penstock.supervise.backlog import Backlog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 
 class RunningQuery:
@@ -30,19 +34,24 @@ class RunningQuery:
 
     def __init__(
         self,
+        pipeline: Pipeline,
         built: Built,
-        started: StreamingQuery,
-        pipeline: str,
+        started: Started,
+        anew: Callable[[], tuple[Built, Started]],
         checkpoint: str,
-        guarantee: Guarantee,
         mask: Mask,
         storage: Storage,
         backlog: Backlog | None = None,
     ) -> None:
-        self._built, self._started, self._mask = built, started, mask
+        self._pipeline, self._built, self._begin_anew, self._mask = pipeline, built, anew, mask
+        self._started, self._writer = started.streaming, started.writer
         self._storage, self._backlog = storage, backlog
         self._last_seen = ""
-        self.pipeline, self.checkpoint, self.guarantee = pipeline, checkpoint, guarantee
+        self._problem: Problem | None = None
+        self._since = time.monotonic()
+        self.pipeline, self.checkpoint = pipeline.name, checkpoint
+        self.guarantee = pipeline.guarantee_of(built.query)
+        self.max_bad_share = built.query.settings.max_bad_share
 
     @property
     def name(self) -> str:
@@ -82,11 +91,61 @@ class RunningQuery:
     @property
     def exception(self) -> Problem | None:
         """Why it failed, or None."""
+        if self._problem is not None:
+            return self._problem
         try:
-            error = self._started.exception()
+            error: Exception | None = self._started.exception()
         except (ConnectionError, Py4JError):
             return spark_is_gone(self._built.query)
-        return None if error is None else query_failed(error, self._built.query, self._mask)
+        if error is None:
+            return None
+        if self._writer is not None and self._writer.problem is not None:
+            return self._masked(self._writer.problem)
+        if self._writer is not None and self._writer.error is not None:
+            error = self._writer.error  # Spark tells only that Python code failed
+        return query_failed(error, self._built.query, self._pipeline, self._mask)
+
+    def mend(self) -> bool:
+        """After a failure: lets the sources mend what they can, and tells whether to start anew."""
+        error = self._writer.error if self._writer and self._writer.error else self._started.exception()
+        if error is None or (self._writer is not None and self._writer.problem is not None):
+            return False
+        failure = "\n".join((*causes(error), str(error)))
+        for source in self._pipeline.sources_of(self.name):
+            try:
+                if source.spec.recover(failure, self._built.session, self.checkpoint):
+                    return True
+            except Fault as fault:
+                self._problem = self._masked(fault.at(source.origin.at(*fault.keys)))
+                return False
+        return False
+
+    def restart(self) -> None:
+        """Starts it again on its checkpoint, declared anew. A failure to do so is told by `exception`."""
+        try:
+            self._built, started = self._begin_anew()
+            self._started, self._writer = started.streaming, started.writer
+            self._last_seen, self._since = "", time.monotonic()
+        except UserError as error:
+            self._problem = self._masked(error.problems[0])
+
+    @property
+    def is_stale(self) -> bool:
+        """Has a static source, that a restart alone can refresh, been kept for longer than it should?"""
+        intervals = [
+            to_milliseconds(refresh) / 1_000
+            for source in self._pipeline.sources_of(self.name)
+            if (refresh := getattr(source.spec, "refresh", None)) not in (None, "batch")
+        ]
+        return bool(intervals) and time.monotonic() - self._since >= min(intervals)
+
+    def break_off(self, problem: Problem) -> None:
+        """Stops it for a reason that Spark does not know."""
+        self._problem = self._masked(replace(problem, where=self._built.query.origin.where))
+        self.stop()
+
+    def _masked(self, problem: Problem) -> Problem:
+        return replace(problem, message=self._mask(problem.message), fix=self._mask(problem.fix))
 
     def progress_since(self, batch: int) -> list[ProgressFacts]:
         """The batches that were finished after `batch`, oldest first, as far as Spark still knows them."""
@@ -100,7 +159,7 @@ class RunningQuery:
         # An idle trigger reports too, under the number of a batch that is still to come.
         executed = [p for p in self.recent_progress if "addBatch" in p["durationMs"] and int(p["batchId"]) > batch]
         newest = {int(progress["batchId"]): progress for progress in executed}
-        return [from_spark(self.name, newest[number], OBSERVATION) for number in sorted(newest)]
+        return [from_spark(self.name, newest[n], OBSERVATION, records.OBSERVED) for n in sorted(newest)]
 
     @property
     def batch_under_way(self) -> int | None:

@@ -18,16 +18,18 @@ from penstock.checks.rule import Disk
 from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
 from penstock.engine.session import Engine
+from penstock.facts import CheckpointFacts
 from penstock.paths import is_local, to_local
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError, did_you_mean
-from penstock.storage import join
-from penstock.supervise.backlog import backlog
+from penstock.references import Mask
+from penstock.storage import Storage, join
+from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
-from penstock.transforms.python import load
 from penstock.triggers import Trigger
+from penstock.user_code import load
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def start_all(
     mask = resolve.mask(project, os.environ)
     for name in dict.fromkeys(item.pipeline.name for item in ready):
         cleanup.enter_context(held(engine.spark._jvm, lock_folder(project), name))
+    if problems := [problem for item in ready for problem in build.prepare(item.built)]:
+        raise UserError(problems)
     running: list[RunningQuery] = []
     cleanup.callback(_stop_all, running)
     for item in ready:
@@ -92,26 +96,49 @@ def start_all(
         checkpoint = _checkpoint(engine, project, item, disks[item.pipeline.name])
         for listener in item.listeners:
             item.built.session.streams.addListener(listener)
-        storage = engine.storage(checkpoint)
-        waiting = backlog(item.pipeline, query.name, storage, checkpoint) if trigger else None
-        started = build.start(item.built, checkpoint, trigger or item.profile.trigger)
-        guarantee = item.pipeline.guarantee_of(query)
-        running.append(
-            RunningQuery(item.built, started, item.pipeline.name, checkpoint, guarantee, mask, storage, waiting)
-        )
+        storage = engine.storage(checkpoint.path)
+        waiting = backlog(item.pipeline, query.name, storage, checkpoint.path) if trigger else None
+        running.append(_begun(engine, item, checkpoint, trigger, mask, storage, waiting))
     return running
 
 
-def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> str:
+def _begun(
+    engine: Engine,
+    item: Ready,
+    checkpoint: CheckpointFacts,
+    trigger: Trigger | None,
+    mask: Mask,
+    storage: Storage,
+    waiting: Backlog | None,
+) -> RunningQuery:
+    query = item.built.query
+
+    def start(built: build.Built) -> build.Started:
+        chosen = trigger or item.profile.trigger
+        return build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen)
+
+    def anew() -> tuple[build.Built, build.Started]:
+        """Declared to Spark again: a source may give other columns, or list other files, than before."""
+        built = build.build(engine, item.pipeline, query, item.profile.settings)
+        if problems := list(build.prepare(built)):
+            raise UserError(problems)
+        for listener in item.listeners:
+            built.session.streams.addListener(listener)
+        return built, start(built)
+
+    return RunningQuery(item.pipeline, item.built, start(item.built), anew, checkpoint.path, mask, storage, waiting)
+
+
+def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> CheckpointFacts:
     query = item.built.query
     root = resolve.storage_root(project, os.environ)
     if item.pipeline.is_ephemeral(query):
         if not engine.is_local:  # workers on other machines keep state there too
-            return join(root, "ephemeral", item.pipeline.name, query.name, str(uuid4()))
+            return _throw_away(join(root, "ephemeral", item.pipeline.name, query.name, str(uuid4())), query)
         folder: Path = project.local_folder / "ephemeral" / item.pipeline.name / query.name
         shutil.rmtree(folder, ignore_errors=True)
-        return str(folder)
-    facts = prepare(
+        return _throw_away(str(folder), query)
+    return prepare(
         engine.storage(root),
         root,
         item.written,
@@ -121,7 +148,11 @@ def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> st
         {key: value for key, value in item.profile.settings.items() if key in BIRTH_SETTINGS},
         partition_columns_of(item.pipeline, query, disk),
     )
-    return facts.path
+
+
+def _throw_away(folder: str, query: Query) -> CheckpointFacts:
+    """A checkpoint that nothing resumes; Spark gives it an identity of its own."""
+    return CheckpointFacts(query.name, 1, folder, str(uuid4()))
 
 
 def lock_folder(project: Project) -> Path:
@@ -159,14 +190,14 @@ def _listeners(names: tuple[str, ...], pipeline: Pipeline) -> Iterator[Any]:
 
 def _missing_partition_columns(built: build.Built) -> Iterator[Problem]:
     """What Spark would only say once the first batch is written."""
-    sink = built.query.sink
     known = built.rows.columns
-    for column in getattr(sink.spec, "partition_by", ()):
-        if column.lower() not in {one.lower() for one in known}:
-            message = (
-                f"sink `{sink.name}` is partitioned by `{column}`, which is no column{did_you_mean(column, known)}"
-            )
-            yield Problem("SPARK003", message, f"use one of: {', '.join(known)}", sink.origin.at("partition_by"))
+    for sink in built.query.sinks:
+        for column in getattr(sink.spec, "partition_by", ()) if sink.spec.batch_sql is None else ():
+            if column.isidentifier() and column.lower() not in {one.lower() for one in known}:
+                message = (
+                    f"sink `{sink.name}` is partitioned by `{column}`, which is no column{did_you_mean(column, known)}"
+                )
+                yield Problem("SPARK003", message, f"use one of: {', '.join(known)}", sink.origin.at("partition_by"))
 
 
 def _stop_all(running: list[RunningQuery]) -> None:

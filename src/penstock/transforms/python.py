@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import importlib.util
 import inspect
 import sys
@@ -17,6 +16,7 @@ from pydantic import Field
 from penstock.problems import did_you_mean
 from penstock.spec import Name
 from penstock.transforms.step import StepSpec
+from penstock.user_code import load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,15 +49,6 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
-
-
-def load(name: str) -> Any:
-    """What `module:name` means, imported."""
-    module_name, _, attribute = name.partition(":")
-    found: Any = importlib.import_module(module_name)
-    for part in attribute.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def parameters_in_source(name: str, root: Path) -> tuple[str, ...]:

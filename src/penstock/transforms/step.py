@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from penstock.records import Expectation
 from penstock.spec import Part
 from penstock.watermark import Watermark
 
@@ -21,6 +22,11 @@ class StepSpec(Part):
     """The YAML key that says what kind of step it is."""
 
     watermark: Watermark | None = Field(None, description="Set on the rows of this step, if its sources have none.")
+
+    expect: dict[str, Expectation] = Field(
+        default_factory=dict,
+        description="Conditions that rows should meet, by name; for steps that keep no state.",
+    )
 
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """The rows. Inputs are also there as temporary views of `spark`, under their names."""

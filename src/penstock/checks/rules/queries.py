@@ -35,8 +35,8 @@ def mode_not_for_sink(subject: Subject) -> Iterator[Finding]:
     """
     for query in subject.pipeline.queries:
         for sink in query.sinks:
-            if query.settings.mode not in sink.spec.modes:
-                taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.modes))
+            if query.settings.mode not in sink.spec.takes:
+                taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.takes))
                 yield (
                     f"sink `{sink.name}` of type `{sink.spec.type}` does not take mode `{query.settings.mode}`",
                     f"use mode {taken}, with a watermark if the query aggregates, or another sink",
@@ -62,21 +62,86 @@ def mode_not_for_sink(subject: Subject) -> Iterator[Finding]:
       folder: {of: stored, type: files, path: out, format: json}
     """,
 )
-def several_sinks(subject: Subject) -> Iterator[Finding]:
-    """One step feeds several sinks.
+def cannot_share(subject: Subject) -> Iterator[Finding]:
+    """A sink that cannot share a query is fed from the same step as another.
 
-    A query writes one sink, so that a crash between two can repeat neither. A second step makes a second query, with a
-    checkpoint of its own.
+    Spark's file sink keeps its own log of what it wrote and cannot be asked to write one batch. A second step makes a
+    second query, with a checkpoint of its own.
     """
     for query in subject.pipeline.queries:
-        if len(query.sinks) > 1:
-            named = ", ".join(f"`{sink.name}`" for sink in query.sinks)
-            second = query.sinks[1]
+        for sink in query.sinks if len(query.sinks) > 1 else ():
+            if not sink.spec.shares:
+                yield (
+                    f"sink `{sink.name}` of type `{sink.spec.type}` cannot share the query `{query.name}`",
+                    f"add a step `{query.name}_{sink.name}: {{sql: SELECT * FROM {query.name}}}`"
+                    f" and feed `{sink.name}` from it",
+                    sink.origin.at("of"),
+                )
+
+
+@rule(
+    "SINK006",
+    wrong="""
+    pipeline: twice
+    sources: {ticks: {type: rate}}
+    sinks:
+      all: {of: ticks, type: delta, table: lake.shop.ticks}
+      sums: {of: ticks, type: delta, table: lake.shop.ticks, batch_sql: SELECT max(value) AS value FROM batch}
+    """,
+    right="""
+    pipeline: twice
+    sources: {ticks: {type: rate}}
+    sinks:
+      all: {of: ticks, type: delta, table: lake.shop.ticks}
+      sums: {of: ticks, type: delta, table: lake.shop.highest, batch_sql: SELECT max(value) AS value FROM batch}
+    """,
+)
+def two_sinks_of_a_query_into_one_table(subject: Subject) -> Iterator[Finding]:
+    """Two sinks of one query write into one table.
+
+    A table knows a batch by its query and number. It takes the second write for a repetition of the first, and passes
+    over it in silence.
+    """
+    for query in subject.pipeline.queries:
+        seen: dict[tuple[str, str, str], str] = {}
+        for sink in query.sinks:
+            target = getattr(sink.spec, "table", None)  # of folders another rule tells
+            if target is None:
+                continue
+            key = (sink.spec.type, getattr(sink.spec, "url", None) or "", target)
+            if key in seen:
+                yield (
+                    f"sinks `{seen[key]}` and `{sink.name}` of query `{query.name}` write into one table: `{target}`",
+                    "give each a table of its own, or feed one of them from a step of its own",
+                    sink.origin.at("table"),
+                )
+            seen.setdefault(key, sink.name)
+
+
+@rule(
+    "SINK007",
+    wrong="""
+    pipeline: summed
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: files, path: out, format: json, batch_sql: SELECT count(*) AS n FROM batch}}
+    """,
+    right="""
+    pipeline: summed
+    sources: {ticks: {type: rate}}
+    sinks: {out: {of: ticks, type: console, batch_sql: SELECT count(*) AS n FROM batch}}
+    """,
+)
+def no_sql_over_batches(subject: Subject) -> Iterator[Finding]:
+    """A sink cannot write a SQL over the batch.
+
+    Spark's own sink writes the rows of the query, and only those.
+    """
+    for sink in subject.pipeline.sinks:
+        if sink.spec.batch_sql is not None and not sink.spec.shares:
             yield (
-                f"`{query.name}` feeds several sinks: {named}",
-                f"add a step `{query.name}_{second.name}: {{sql: SELECT * FROM {query.name}}}`"
-                f" and feed `{second.name}` from it",
-                second.origin.at("of"),
+                f"sink `{sink.name}` of type `{sink.spec.type}` cannot have `batch_sql`",
+                "write to another type of sink, such as `delta`, or aggregate in a step",
+                sink.origin.at("batch_sql"),
             )
 
 
@@ -177,7 +242,7 @@ def not_replayable(subject: Subject) -> Iterator[Finding]:
     for source in subject.pipeline.sources:
         if not source.spec.replayable:
             sinks = [sink for sink in subject.pipeline.sinks if source in subject.pipeline.upstream(sink.of)]
-            if any(sink.spec.guarantee.promise != "none" for sink in sinks):
+            if any(sink.spec.promise.promise != "none" for sink in sinks):
                 yield (
                     f"source `{source.name}` of type `{source.spec.type}` cannot be replayed: a crash loses rows",
                     "read from Kafka or files where rows matter",

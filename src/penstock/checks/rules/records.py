@@ -1,0 +1,120 @@
+"""Bad records: functions, expectations, and where dead letters go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.checks.rule import Finding, Subject, rule
+from penstock.pipeline.model import Step
+from penstock.transforms.dead_letters import query_name
+from penstock.transforms.splice import FUNCTION_FIX, Misplaced, with_hidden
+from penstock.transforms.sql import Sql
+
+
+@rule(
+    "FUNCTION001",
+    wrong="""
+    pipeline: scored
+    sources: {ticks: {type: rate}}
+    functions: {risk: {python: scores:risk, returns: DOUBLE}}
+    steps: {risky: {sql: SELECT value FROM ticks WHERE risk(value) > 1}}
+    sinks: {out: {of: risky, type: console}}
+    """,
+    right="""
+    pipeline: scored
+    sources: {ticks: {type: rate}}
+    functions: {risk: {python: scores:risk, returns: DOUBLE}}
+    steps:
+      scored: {sql: "SELECT value, risk(value) AS risk FROM ticks"}
+      risky: {sql: SELECT value FROM scored WHERE risk > 1}
+    sinks: {out: {of: risky, type: console}}
+    """,
+)
+def function_where_errors_are_lost(subject: Subject) -> Iterator[Finding]:
+    """A declared function is called where its exceptions would be lost.
+
+    A row on which a function raises is put aside. In WHERE, GROUP BY or a subquery the row is gone before that can be
+    told, so declared functions stand in the SELECT list of a step that keeps rows as they are.
+    """
+    for step in subject.pipeline.steps:
+        if not isinstance(step.spec, Sql) or not subject.pipeline.functions:
+            continue
+        try:
+            with_hidden(step.spec.sql, subject.pipeline.functions)
+        except Misplaced as misplaced:
+            yield (
+                f"step `{step.name}`: {misplaced}",
+                FUNCTION_FIX,
+                step.origin.at("sql").inside(misplaced.line, misplaced.column),
+            )
+
+
+@rule(
+    "RECORD004",
+    wrong="""
+    pipeline: named
+    sources: {ticks: {type: rate, expect: {small: {that: value < 9, otherwise: dead_letter}}}}
+    steps: {ticks_dead_letters: {sql: SELECT * FROM ticks}}
+    sinks: {out: {of: ticks_dead_letters, type: console}}
+    """,
+    right="""
+    pipeline: named
+    sources: {ticks: {type: rate, expect: {small: {that: value < 9, otherwise: dead_letter}}}}
+    steps: {good_ticks: {sql: SELECT * FROM ticks}}
+    sinks: {out: {of: good_ticks, type: console}}
+    """,
+)
+def name_of_dead_letters_is_taken(subject: Subject) -> Iterator[Finding]:
+    """A step has the name of the query that carries another's dead letters.
+
+    Dead letters of `orders` leave through a query `orders_dead_letters`, with a checkpoint under that name.
+    """
+    steps = {step.name: step for step in subject.pipeline.steps if not subject.pipeline.puts_aside(step.name)}
+    for node in subject.pipeline.nodes.values():
+        taken = steps.get(query_name(node.name))
+        if taken is not None and any(one.otherwise == "dead_letter" for one in node.spec.expect.values()):
+            yield (
+                f"`{taken.name}` is the name of the query for the dead letters of `{node.name}`",
+                "rename the step",
+                taken.origin.where,
+            )
+
+
+@rule(
+    "EXPECT002",
+    wrong="""
+    pipeline: counted
+    sources: {ticks: {type: rate}}
+    steps:
+      counts:
+        sql: SELECT value % 3 AS key, count(*) AS n FROM ticks GROUP BY value % 3
+        expect: {many: {that: n > 1}}
+    sinks: {out: {of: counts, type: console}}
+    queries: {counts: {mode: complete}}
+    """,
+    right="""
+    pipeline: counted
+    sources: {ticks: {type: rate, expect: {positive: {that: value >= 0}}}}
+    steps:
+      counts:
+        sql: SELECT value % 3 AS key, count(*) AS n FROM ticks GROUP BY value % 3
+    sinks: {out: {of: counts, type: console}}
+    queries: {counts: {mode: complete}}
+    """,
+)
+def expectation_on_groups(subject: Subject) -> Iterator[Finding]:
+    """A step that groups rows has expectations.
+
+    A group changes from batch to batch: what fails now may hold later, and a row that was put aside would come again.
+    """
+    for step in subject.pipeline.steps:
+        if step.spec.expect and isinstance(step, Step) and isinstance(step.spec, Sql) and _groups(step.spec.sql):
+            yield (
+                f"step `{step.name}` groups rows, so it cannot have `expect`",
+                "set `expect` on a source or a step before it",
+                step.origin.at("expect"),
+            )
+
+
+def _groups(sql: str) -> bool:
+    return "group by" in " ".join(sql.lower().split())

@@ -1,0 +1,111 @@
+"""Writes batches into sinks that Spark does not write by itself, or that share a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.engine import records
+from penstock.engine.session import Engine
+from penstock.pipeline.build import at
+from penstock.pipeline.model import Pipeline, Query, Sink
+from penstock.problems import Fault, Problem
+from penstock.sinks.batch import Batch
+from penstock.sinks.files import Files
+from penstock.sinks.ledger import Notes
+from penstock.storage import join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+VIEW = "batch"
+"""The table that `batch_sql` reads."""
+LEDGER = "ledger"
+"""The folder of a checkpoint that notes which batch each sink has."""
+
+
+class BatchWriter:
+    """Called with each batch. Every sink gets it once: each is guarded by a ledger, its own or Penstock's notes.
+
+    The batch is computed once, kept while several sinks or passes read it. With `materialise` it is computed before
+    anything is written, also if every sink has it already: a batch whose state is not computed breaks the next one.
+    """
+
+    def __init__(
+        self, engine: Engine, pipeline: Pipeline, query: Query, checkpoint: str, query_id: str, *, materialise: bool
+    ) -> None:
+        self._pipeline, self._query, self._query_id = pipeline, query, query_id
+        self._checkpoint, self._materialise = checkpoint, materialise
+        self._notes = Notes(engine.storage(checkpoint), join(checkpoint, LEDGER), query_id)
+        self.problem: Problem | None = None
+        """What a sink said of its own failure."""
+        self.error: Exception | None = None
+        """What Spark or the user's code raised."""
+
+    def __call__(self, rows: DataFrame, number: int) -> None:
+        try:
+            for source in self._pipeline.sources_of(self._query.name):
+                if source.spec.looks_at_batches:
+                    source.spec.before_batch(rows.sparkSession, self._checkpoint, number)
+            with self._kept(rows):
+                for sink in self._query.sinks:
+                    self._write(sink, rows, number)
+        except Exception as error:
+            self.error = error
+            raise
+
+    @contextmanager
+    def _kept(self, rows: DataFrame) -> Iterator[None]:
+        passes_once = len(self._query.sinks) == 1 and self._query.sink.spec.reads_once
+        if passes_once and not self._materialise:
+            yield
+            return
+        rows.persist()
+        try:
+            if self._materialise:
+                rows.count()
+            yield
+        finally:
+            rows.unpersist()
+
+    def _write(self, sink: Sink, rows: DataFrame, number: int) -> None:
+        spec = sink.spec
+        if not spec.has_ledger and self._notes.done(sink.name) >= number:
+            return
+        batch = Batch(
+            self._pipeline.name,
+            self._query_id,
+            sink.name,
+            number,
+            put_aside=lambda refused: self._put_aside(sink, refused, number),
+            ledger=self._notes,
+        )
+        try:
+            if spec.batch_sql is not None:
+                rows.createOrReplaceTempView(VIEW)
+                rows = rows.sparkSession.sql(spec.batch_sql)
+            spec.write(spec.encoded(rows), batch)
+        except Fault as fault:
+            self.problem = fault.at(sink.origin.at(*fault.keys))
+            raise
+        if not spec.has_ledger:
+            self._notes.note(sink.name, number)
+
+    def _put_aside(self, sink: Sink, refused: DataFrame, number: int) -> None:
+        """Keeps what a sink refused. Run again, a batch replaces what it kept the first time."""
+        letters = records.of_sink(refused, sink.name)
+        place = at(self._pipeline.dead_letters, sink.name)  # type: ignore[arg-type] # every pipeline has one
+        if isinstance(place, Files):
+            folder = join(place.path, f"query={self._query_id}", f"batch={number}")
+            letters.write.mode("overwrite").format(place.format.type).save(folder)
+            return
+        name = f"{sink.name}_dead_letters"
+        # An identity of its own: under that of the query, a table would take this for a batch that it has.
+        own_id = f"{self._query_id}/{name}"
+        batch = Batch(self._pipeline.name, own_id, name, number, put_aside=_nowhere, ledger=self._notes)
+        place.write(place.encoded(letters), batch)
+
+
+def _nowhere(refused: DataFrame) -> None:
+    raise Fault("RECORD003", "a dead letter was refused", "see why, at the place where dead letters go")

@@ -1,0 +1,203 @@
+"""Bad records and expectations, as columns: which rows go on, which are put aside, and how many of each.
+
+The order at a source: decode, bad records, expectations, watermark. A filter in a later step would come too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.pipeline.model import Source, Step
+from penstock.records import HIDDEN, ORIGIN_SCHEMA
+from penstock.sources.source import Decoded
+from penstock.transforms.functions import Function
+from penstock.transforms.splice import ERROR
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+VERDICT = "_penstock_verdict"
+"""Why a row does not go on: `STRUCT<otherwise, check, reason>`, or NULL."""
+DECODED = "decoded"
+"""The name of the check that every decoded record must pass."""
+FAILED = "penstock:bad-record:"
+"""Starts the text of the error that stops a query at a bad record."""
+OBSERVED = "penstock."
+"""Starts the name of the observation of a node's checks; the node's name follows."""
+_SHOWN_CHARACTERS = 200
+
+
+def judged(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function]) -> DataFrame:
+    """The rows with their verdict; unchanged where nothing judges them."""
+    from pyspark.sql.functions import coalesce
+
+    verdicts = [*_decoded(rows, node), *_called(rows, functions), *_expected(node)]
+    return rows.withColumn(VERDICT, coalesce(*verdicts)) if verdicts else rows
+
+
+def kept(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function], carry: bool) -> DataFrame:
+    """The rows that go on, without what is hidden; what was judged is counted. `carry` leaves the record itself."""
+    from pyspark.sql.functions import col, lit, raise_error, when
+
+    hidden = [VERDICT, ERROR, *([] if carry else [HIDDEN])]
+    if VERDICT not in rows.columns:
+        return rows.drop(*hidden)
+    counted = rows.observe(f"{OBSERVED}{node.name}", *_counts(rows, node, functions))
+    verdict = col(VERDICT)
+    goes_on = verdict.isNull()
+    if _can_fail(node, rows):
+        stops = raise_error(_failure(rows, node)).cast("boolean")
+        goes_on = when(verdict["otherwise"] == lit("fail"), stops).otherwise(goes_on)
+    return counted.where(goes_on).drop(*hidden)
+
+
+def dead_letters(rows: DataFrame, node: str) -> DataFrame:
+    """What a node puts aside: the record, why, and where it came from."""
+    from pyspark.sql.functions import col, current_timestamp, lit
+
+    aside = rows.where(col(VERDICT)["otherwise"] == lit("dead_letter"))
+    origin = _origin(rows)
+    shown = aside.select(
+        lit(node).alias("node"),
+        col(VERDICT)["check"].alias("check"),
+        col(VERDICT)["reason"].alias("reason"),
+        _raw(rows).alias("raw"),
+        *(origin[name].alias(name) for name in origin_fields()),
+        current_timestamp().alias("at"),
+    )
+    return identified(shown)
+
+
+def of_sink(rows: DataFrame, sink: str) -> DataFrame:
+    """Rows `raw, reason` that a sink refused, in the shape of all dead letters."""
+    from pyspark.sql.functions import col, current_timestamp, lit
+
+    origin = lit(None).cast(f"STRUCT<{ORIGIN_SCHEMA}>")
+    shown = rows.select(
+        lit(sink).alias("node"),
+        lit("sent").alias("check"),
+        col("reason"),
+        col("raw"),
+        *(origin[name].alias(name) for name in origin_fields()),
+        current_timestamp().alias("at"),
+    )
+    return identified(shown)
+
+
+def identified(letters: DataFrame) -> DataFrame:
+    """With `id`, made of the record's origin and content: the same however often it is read."""
+    from pyspark.sql.functions import coalesce, col, concat_ws, hex, lit, sha2  # noqa: A004 - Spark's name for it
+
+    place = [coalesce(col(name).cast("string"), lit("")) for name in ("topic", "partition", "offset", "file")]
+    content = coalesce(hex(col("raw")), lit("NULL"))
+    return letters.select(sha2(concat_ws("|", col("node"), *place, content), 256).alias("id"), "*")
+
+
+def origin_fields() -> list[str]:
+    return ["topic", "partition", "offset", "timestamp", "key", "headers", "file"]
+
+
+def _decoded(rows: DataFrame, node: Source | Step) -> list[Column]:
+    from pyspark.sql.functions import col, lit
+
+    if HIDDEN not in rows.columns or not isinstance(node.spec, Decoded):
+        return []
+    reason = col(HIDDEN)["reason"]
+    return [_when(reason.isNotNull(), lit(node.spec.on_bad_record), DECODED, reason)]
+
+
+def _called(rows: DataFrame, functions: Mapping[str, Function]) -> list[Column]:
+    from pyspark.sql.functions import col, create_map, lit
+
+    if ERROR not in rows.columns:
+        return []
+    policies = create_map(*(lit(word) for name, one in functions.items() for word in (name, one.on_error)))
+    error = col(ERROR)
+    return [_when(error.isNotNull(), policies[error["name"]], error["name"], error["reason"])]
+
+
+def _expected(node: Source | Step) -> list[Column]:
+    from pyspark.sql.functions import coalesce, expr, lit
+
+    return [
+        _when(
+            ~coalesce(expr(expectation.that), lit(False)),
+            lit(expectation.otherwise),
+            name,
+            lit(f"not so: {expectation.that}"),
+        )
+        for name, expectation in node.spec.expect.items()
+        if expectation.otherwise != "warn"
+    ]
+
+
+def _when(condition: Column, otherwise: Column, check: str | Column, reason: Column) -> Column:
+    from pyspark.sql.functions import lit, struct, when
+
+    named = lit(check) if isinstance(check, str) else check
+    verdict = struct(otherwise.alias("otherwise"), named.alias("check"), reason.alias("reason"))
+    return when(condition, verdict)
+
+
+def _counts(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function]) -> list[Column]:
+    """Rows judged, rows that do not go on, dead letters, and for each check the rows that fail it."""
+    from pyspark.sql.functions import coalesce, col, count, count_if, expr, lit
+
+    verdict = col(VERDICT)
+    first = coalesce(verdict["check"], lit(""))
+    undecoded = first == lit(DECODED)
+    counts = [
+        count(lit(1)).alias("rows"),
+        count_if(verdict.isNotNull()).alias("refused"),
+        count_if(verdict["otherwise"] == lit("dead_letter")).alias("dead_letters"),
+        count_if(undecoded).alias(f"check.{DECODED}"),
+    ]
+    if ERROR in rows.columns:
+        counts += [count_if(first == lit(name)).alias(f"check.{name}") for name in functions]
+    for name, expectation in node.spec.expect.items():
+        fails = ~coalesce(expr(expectation.that), lit(False))
+        counts.append(count_if(fails & ~undecoded).alias(f"check.{name}"))
+    return counts
+
+
+def _can_fail(node: Source | Step, rows: DataFrame) -> bool:
+    decodes = isinstance(node.spec, Decoded) and node.spec.on_bad_record == "fail" and HIDDEN in rows.columns
+    return decodes or ERROR in rows.columns or any(one.otherwise == "fail" for one in node.spec.expect.values())
+
+
+def _failure(rows: DataFrame, node: Source | Step) -> Column:
+    """The text of the error at a bad record: what a Problem is made of."""
+    from pyspark.sql.functions import col, concat, lit, substring, to_json
+    from pyspark.sql.functions import struct as make
+
+    origin = _origin(rows)
+    place = to_json(make(*(origin[name].alias(name) for name in ("topic", "partition", "offset", "file"))))
+    shown = substring(_raw(rows).cast("string"), 1, _SHOWN_CHARACTERS)
+    told = make(
+        lit(node.name).alias("node"),
+        col(VERDICT)["check"].alias("check"),
+        col(VERDICT)["reason"].alias("reason"),
+        place.alias("place"),
+        shown.alias("record"),
+    )
+    return concat(lit(FAILED), to_json(told))
+
+
+def _origin(rows: DataFrame) -> Column:
+    from pyspark.sql.functions import col, lit
+
+    return col(HIDDEN)["origin"] if HIDDEN in rows.columns else lit(None).cast(f"STRUCT<{ORIGIN_SCHEMA}>")
+
+
+def _raw(rows: DataFrame) -> Column:
+    """The record as it came; where that is not known, the row as JSON."""
+    from pyspark.sql.functions import coalesce, col, struct, to_json, when
+
+    ours = {HIDDEN, VERDICT, ERROR}
+    columns = [col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in ours]
+    as_json = to_json(struct(*columns)).cast("binary")
+    if HIDDEN not in rows.columns:
+        return as_json
+    raw, reason = col(HIDDEN)["raw"], col(HIDDEN)["reason"]
+    return coalesce(raw, when(reason.isNull(), as_json))

@@ -1,0 +1,152 @@
+"""A Delta table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.guarantees import Guarantee
+from penstock.lake_tables import TableText, full_name, quoted
+from penstock.paths import PathText
+from penstock.problems import Fault
+from penstock.sinks import lake_sql
+from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.upsert import TableWrites, modes_for
+from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from penstock.sinks.batch import Batch
+
+_UNFIT = "DELTA002"
+
+
+class Delta(SinkSpec, TableWrites, WithSparkOptions):
+    """A Delta table, at a path or in a catalog; made before the first batch if it is not there. Exactly-once.
+
+    Each commit notes the query and the batch that it holds, whether Spark's own sink or an upsert has made it: a batch
+    that is run again after a crash finds the note and writes nothing. A new generation of a checkpoint is a new query,
+    so nothing of it is passed over.
+    """
+
+    type: Literal["delta"] = "delta"
+    path: PathText | None = Field(None, description="The table's folder; local, relative to the project, or a URL.")
+    table: TableText | None = Field(None, description="In place of `path`: `table` or `schema.table` in the catalog.")
+    partition_by: tuple[str, ...] = Field((), description="Columns that the table is partitioned by.")
+    merge_schema: bool = spark_option(False, "Lets the table get columns that it does not have yet.")
+    overwrite_schema: bool = spark_option(False, "With `overwrite`: the table takes over the columns of the rows.")
+    max_records_per_file: int | None = spark_option(None, "Starts a new file after so many rows.", gt=0)
+    table_properties: dict[str, Option] = Field(
+        default_factory=dict, description="Properties of a table that is made, such as `delta.enableChangeDataFeed`."
+    )
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        "exactly-once", "each commit of the table notes the query and the batch that it holds"
+    )
+    has_ledger: ClassVar[bool] = True
+    example: ClassVar[str] = "{of: counts, type: delta, path: out/counts, write: upsert, keys: [day]}"
+
+    @model_validator(mode="after")
+    def _keys_that_go_together(self) -> Self:
+        if (self.path is None) == (self.table is None):
+            raise _wrong("give `path` or `table`, one of them")
+        if self.overwrite_schema and self.writes != "overwrite":
+            raise _wrong("`overwrite_schema` belongs to `write: overwrite`")
+        if self.writes == "upsert" and (self.spark_options or self.max_records_per_file):
+            raise _wrong("an upsert takes no options of Spark: `spark_options` and `max_records_per_file` do nothing")
+        return self
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        return ("delta",)
+
+    @property
+    def takes(self) -> frozenset[Mode]:
+        return modes_for(self.writes)
+
+    @property
+    def is_native(self) -> bool:
+        return self.writes != "upsert"
+
+    @property
+    def reads_once(self) -> bool:
+        return self.writes != "upsert"
+
+    def prepare(self, rows: DataFrame) -> None:
+        spark = rows.sparkSession
+        lake_sql.require_columns(rows, self, self.partition_by, _UNFIT)
+        target = self._target(spark)
+        if not self._exists(spark):
+            properties = {key: to_option(value) for key, value in self.table_properties.items()}
+            partitions = [quoted(name) for name in self.partition_by]
+            with lake_sql.refusals_as("DELTA003", f"the Delta table {target} cannot be made"):
+                spark.sql(lake_sql.create(target, rows.schema, "delta", partitions, properties))
+            return
+        with lake_sql.refusals_as("DELTA003", f"{target} cannot be read as a Delta table"):
+            detail = spark.sql(f"DESCRIBE DETAIL {target}").select("format", "partitionColumns").collect()[0]
+            if detail.format != "delta":
+                raise Fault("DELTA003", f"the table {target} is of format {detail.format}, not a Delta table",
+                            "name another table, or write to this one with `type: table`", ("table",))  # fmt: skip
+        if self.overwrite_schema:
+            return
+        if self.partition_by and [name.lower() for name in self.partition_by] != list(
+            map(str.lower, detail.partitionColumns)
+        ):
+            has = ", ".join(f"`{name}`" for name in detail.partitionColumns) or "no column"
+            raise Fault(_UNFIT, f"the table {target} is partitioned by {has}",
+                        "name the same columns, or leave `partition_by` out", ("partition_by",))  # fmt: skip
+        self._fit(rows)
+
+    def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
+        # Spark's own sink notes the query id by itself, under the same name as `write` does.
+        writer = writer.format("delta").options(**given_options(self))
+        return writer.start(self.path) if self.path is not None else writer.toTable(self.table or "")
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        spark = rows.sparkSession
+        if not self._exists(spark) or self.batch_sql is not None:
+            self.prepare(rows)
+        if self.writes == "upsert":
+            note = "spark.databricks.delta.write.txn"
+            settings = {f"{note}AppId": batch.query_id, f"{note}Version": str(batch.number)}
+            with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {self._target(spark)}"):
+                lake_sql.run_merge(rows, self._target(spark), self, settings)
+            return
+        options = given_options(self) | {"txnAppId": batch.query_id, "txnVersion": str(batch.number)}
+        writer = rows.write.format("delta").mode(self.writes).options(**options)
+        if self.overwrite_schema and self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {self._target(spark)}"):
+            if self.path is not None:
+                writer.save(self.path)
+            else:
+                writer.saveAsTable(self._target(spark))
+
+    def _target(self, spark: SparkSession) -> str:
+        """The table in SQL."""
+        return f"delta.{quoted(self.path)}" if self.path is not None else full_name(spark, self.table or "")
+
+    def _exists(self, spark: SparkSession) -> bool:
+        if self.path is None:
+            return spark.catalog.tableExists(self._target(spark))
+        jvm: Any = spark._jvm
+        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, self.path))
+
+    def _fit(self, rows: DataFrame) -> None:
+        """Lets the table get the columns that it lacks, if it may. Raises Fault."""
+        spark = rows.sparkSession
+        target = self._target(spark)
+        has = spark.table(target).schema
+        new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
+        if new:
+            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns"):
+                spark.sql(lake_sql.add_columns(target, new))
+
+
+def _wrong(message: str) -> PydanticCustomError:
+    return PydanticCustomError("delta", "{message}", {"message": message})

@@ -1,0 +1,159 @@
+"""A table of an Iceberg catalog."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.guarantees import Guarantee
+from penstock.lake_tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
+from penstock.sinks import lake_sql
+from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.upsert import TableWrites, modes_for
+from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from penstock.sinks.batch import Batch
+
+_UNFIT = "ICEBERG002"
+_TRANSFORM = re.compile(r"(?:(years|months|days|hours)\s*\(|(bucket|truncate)\s*\(\s*(\d+)\s*,)\s*([^()]+?)\s*\)", re.I)
+
+
+def column_of(partition: str) -> str:
+    """`days(at)` → `at`; a plain column is itself."""
+    found = _TRANSFORM.fullmatch(partition)
+    return found[4] if found else partition
+
+
+def _checked_partition(partition: str) -> str:
+    if "(" in partition and not _TRANSFORM.fullmatch(partition):
+        raise PydanticCustomError(
+            "partition",
+            "should be a column, or `years(c)`, `months(c)`, `days(c)`, `hours(c)`, `bucket(16, c)`, `truncate(4, c)`",
+        )
+    return partition
+
+
+Partition = Annotated[str, AfterValidator(_checked_partition)]
+
+
+class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
+    """A table of an Iceberg catalog; made before the first batch if it is not there.
+
+    Exactly-once while the snapshot of the last batch is kept. Each snapshot notes the query and the batch that it
+    holds, whether Spark's own sink or an upsert has made it: a batch that is run again after a crash finds the note
+    and writes nothing. If `expire_snapshots` has removed that snapshot in between, the batch is written again.
+    """
+
+    type: Literal["iceberg"] = "iceberg"
+    table: TableText = Field(description="`catalog.schema.table`, of a catalog in `penstock.yaml`.")
+    partition_by: tuple[Partition, ...] = Field(
+        (), description="How a table that is made is partitioned: columns, `days(at)`, `bucket(16, id)`, …"
+    )
+    merge_schema: bool = Field(False, description="Lets the table get columns that it does not have yet.")
+    fanout: bool | None = spark_option(
+        None,
+        "Keeps a file open for each partition in place of sorting the rows: quicker, and takes more memory.",
+        name="fanout-enabled",
+    )
+    table_properties: dict[str, Option] = Field(
+        default_factory=dict, description="Properties of a table that is made, such as `write.merge.mode`."
+    )
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        "exactly-once",
+        "each snapshot notes the query and the batch that it holds; it must be kept until the next batch is written",
+    )
+    has_ledger: ClassVar[bool] = True
+    example: ClassVar[str] = "{of: counts, type: iceberg, table: lake.shop.counts, write: upsert, keys: [day]}"
+
+    @model_validator(mode="after")
+    def _options_are_for_spark(self) -> Self:
+        if self.writes == "upsert" and (self.spark_options or self.fanout is not None):
+            raise PydanticCustomError(
+                "iceberg", "an upsert takes no options of Spark: give the table `table_properties` instead"
+            )
+        return self
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        return ("iceberg",)
+
+    @property
+    def takes(self) -> frozenset[Mode]:
+        return modes_for(self.writes)
+
+    @property
+    def is_native(self) -> bool:
+        return self.writes != "upsert"
+
+    @property
+    def reads_once(self) -> bool:
+        return self.writes != "upsert"
+
+    def prepare(self, rows: DataFrame) -> None:
+        spark = rows.sparkSession
+        lake_sql.require_columns(rows, self, [column_of(partition) for partition in self.partition_by], _UNFIT)
+        target = full_name(spark, self.table)
+        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found or made"):
+            if not spark.catalog.tableExists(target):
+                self._create(spark, target, rows)
+                return
+            has = spark.table(target).schema
+        new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
+        if new:
+            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns"):
+                spark.sql(lake_sql.add_columns(target, new))
+
+    def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
+        return writer.format("iceberg").options(**given_options(self)).toTable(self.table)
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        from pyspark.sql.functions import lit
+
+        spark = rows.sparkSession
+        target = full_name(spark, self.table)
+        if self.batch_sql is not None or not spark.catalog.tableExists(target):
+            self.prepare(rows)
+        if _newest_batch(spark, target, batch.query_id) >= batch.number:
+            return
+        # As settings, for an option's name loses its upper case on the way, and Iceberg's own sink would not know it.
+        prefix = "spark.sql.iceberg.snapshot-property."
+        note = {f"{prefix}{QUERY_ID}": batch.query_id, f"{prefix}{BATCH}": str(batch.number)}
+        with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {target}"):
+            if self.writes == "upsert":
+                lake_sql.run_merge(rows, target, self, note)
+                return
+            writer = rows.writeTo(target).options(**given_options(self))
+            with lake_sql.settings_for(spark, note):
+                writer.append() if self.writes == "append" else writer.overwrite(lit(True))
+
+    def _create(self, spark: SparkSession, target: str, rows: DataFrame) -> None:
+        *namespace, _ = parts_of(self.table)
+        schema = ".".join(map(quoted, namespace))
+        if len(namespace) > 1 and not spark.catalog.databaseExists(schema):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {schema}")
+        properties = {key: to_option(value) for key, value in self.table_properties.items()}
+        partitions = [_partition_sql(partition) for partition in self.partition_by]
+        spark.sql(lake_sql.create(target, rows.schema, "iceberg", partitions, properties))
+
+
+def _newest_batch(spark: SparkSession, target: str, query_id: str) -> int:
+    """The newest batch of a query that the table holds; -1 if there is none."""
+    found = (kept.batch for kept in snapshots(spark, target) if kept.query_id == query_id and kept.batch is not None)
+    return next(found, -1)
+
+
+def _partition_sql(partition: str) -> str:
+    found = _TRANSFORM.fullmatch(partition)
+    if not found:
+        return quoted(partition)
+    by_time, by_number, number, column = found.groups()
+    return f"{by_time}({quoted(column)})" if by_time else f"{by_number}({number}, {quoted(column)})"

@@ -1,0 +1,127 @@
+"""A table of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.connections.postgres import UsesPostgres
+from penstock.connections.postgres_names import TableName, TableText
+from penstock.guarantees import Guarantee
+from penstock.problems import Fault, did_you_mean
+from penstock.sinks import lake_sql
+from penstock.sinks import postgres_table as tables
+from penstock.sinks.postgres_merge import Ledger, merge
+from penstock.sinks.postgres_staging import Staged, Staging, stage
+from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.upsert import TableWrites, modes_for, winners
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.sinks.batch import Batch
+
+
+class Postgres(SinkSpec, UsesPostgres, TableWrites):
+    """A table of a PostgreSQL database, version 13 or later. Exactly-once.
+
+    Executors COPY the batch into a staging table. One transaction then takes it into the table and notes it in
+    Penstock's ledger in the same database: a batch that is run again after a crash finds the note and writes nothing.
+    """
+
+    type: Literal["postgres"] = "postgres"
+    table: TableText = Field(
+        description='`table` or `schema.table`, in the very case it has in the database; `"a.b"` for a name with a dot.'
+    )
+    create_table: bool = Field(
+        False, description="Makes the table from the columns of the rows, if it is not there; `keys` get an index."
+    )
+    ledger_schema: str = Field(
+        "penstock",
+        min_length=1,
+        max_length=63,
+        description="The schema of the ledger and of the staging tables; it is made if it is not there.",
+    )
+    max_connections: int | None = Field(
+        None, gt=0, description="At most so many tasks write at once; all that Spark has slots for by default."
+    )
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        "exactly-once", "one transaction writes the batch and its note in the ledger"
+    )
+    has_ledger: ClassVar[bool] = True
+    example: ClassVar[str] = (
+        "{of: counts, type: postgres, url: '${PG_URL:-postgresql://localhost/shop}', table: public.counts,"
+        " write: upsert, keys: [day], create_table: true}"
+    )
+
+    @property
+    def is_native(self) -> bool:
+        return False
+
+    @property
+    def takes(self) -> frozenset[Mode]:
+        return modes_for(self.writes)
+
+    @property
+    def _table(self) -> TableName:
+        return TableName.parse(self.table)
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.ledger_schema)
+
+    def probe(self) -> None:
+        with self.connected() as connection:
+            if not self.create_table:
+                tables.find(connection, self._table)
+
+    def prepare(self, rows: DataFrame) -> None:
+        self._require_columns(rows)
+        with self.connected() as connection:
+            if self.create_table:
+                tables.create(connection, self._table, rows.schema, self.keys)
+            tables.columns_for(tables.find(connection, self._table), rows.schema, self.keys)
+            self._ledger.ensure(connection)
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        if self.batch_sql is not None:
+            self.prepare(rows)  # its columns are not known before
+        with self.connected() as connection:
+            if self._ledger.has(connection, batch):
+                return
+            target = tables.find(connection, self._table)
+            columns = tables.columns_for(target, rows.schema, self.keys)
+            staging = Staging.of(self.ledger_schema, batch.query_id, batch.sink, columns)
+            staging.ensure(connection)
+        if self.latest_by is not None:
+            rows = winners(rows, self)
+        if self.max_connections is not None:
+            rows = rows.coalesce(self.max_connections)
+        staged = self._stage(rows, staging)
+        # A connection of its own: the batch may have taken so long that the first one was cut off.
+        with self.connected() as connection:
+            merge(connection, self._ledger, target, staging, staged, self, batch)
+            staging.clear(connection)
+
+    def _stage(self, rows: DataFrame, staging: Staging) -> Staged:
+        from pyspark.errors import PythonException
+
+        try:
+            return stage(rows, staging, self.conninfo(), self.delete_when)
+        except PythonException as error:
+            # All tries of a task have failed: if it was the connection, its last words say why.
+            lines = [line for line in str(error).splitlines() if line.startswith("psycopg.")]
+            if not lines:
+                raise
+            raise self.unreachable(lines[-1].partition(": ")[2]) from None
+
+    def _require_columns(self, rows: DataFrame) -> None:
+        for key, names in (("keys", self.keys), ("latest_by", filter(None, [self.latest_by]))):
+            for name in names:
+                # In the very case, for that is how PostgreSQL tells names apart.
+                if name not in rows.columns:
+                    raise Fault("POSTGRES004", f"the rows have no column `{name}`{did_you_mean(name, rows.columns)}",
+                                f"name a column of the rows in `{key}`", (key,))  # fmt: skip
+        lake_sql.require_columns(rows, self, (), "POSTGRES004")

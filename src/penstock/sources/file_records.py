@@ -1,0 +1,73 @@
+"""Records of text files that cannot be decoded: found by Spark's own parser, judged by Penstock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.records import HIDDEN, ORIGIN_SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+CORRUPT = "_penstock_corrupt"
+"""The column that takes the text of a record that Spark cannot parse; it never leaves the source."""
+DECODED_FORMATS = ("csv", "json", "xml")
+PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+
+
+def parsing_options(format_type: str) -> dict[str, str]:
+    """What makes Spark hand over a bad record in place of losing it."""
+    # With pruning, CSV values that no step asks for are not parsed, and a query would judge records by its columns.
+    return PERMISSIVE | ({"columnPruning": "false"} if format_type == "csv" else {})
+
+
+def with_verdict(rows: DataFrame, format_type: str) -> DataFrame:
+    """Rows read with the column CORRUPT → the same with the hidden column in its place."""
+    from pyspark.sql.functions import col, when
+
+    columns = [name for name in rows.columns if name != CORRUPT]
+    text = col(CORRUPT)
+    reason = when(text.isNotNull(), _reason(text, columns, format_type))
+    return rows.select(*map(column, columns), hidden(text, reason, col("_metadata.file_path")))
+
+
+def _reason(text: Column, columns: list[str], format_type: str) -> Column:
+    # It names every column on purpose. Spark parses only what a query asks for: the query of the data and that of its
+    # dead letters would find different records bad, and Spark refuses to read the corrupt ones alone.
+    from pyspark.sql.functions import concat, concat_ws, lit, try_parse_json, when
+
+    missing = concat_ws(", ", *(when(column(name).isNull(), lit(f"`{name}`")) for name in columns))
+    misfit = when(missing == "", lit("does not fit the schema")).otherwise(
+        concat(lit("does not fit the schema; nothing was read for "), missing)
+    )
+    if format_type == "json":
+        return when(try_parse_json(text).isNull(), lit("is not JSON")).otherwise(misfit)
+    return misfit
+
+
+def hidden(raw: Column, reason: Column, file: Column) -> Column:
+    """The hidden column of `penstock.records`, for a record that came from a file."""
+    from pyspark.sql.functions import lit, struct
+
+    fields = [part.split(" ", 1) for part in _fields(ORIGIN_SCHEMA)]
+    origin = struct(*((file if name == "file" else lit(None).cast(type_)).alias(name) for name, type_ in fields))
+    return struct(raw.cast("binary").alias("raw"), reason.alias("reason"), origin.alias("origin")).alias(HIDDEN)
+
+
+def _fields(ddl: str) -> list[str]:
+    """The columns of a DDL text, split at the commas that stand outside of brackets."""
+    fields, depth = [""], 0
+    for character in ddl:
+        depth += (character == "<") - (character == ">")
+        if character == "," and not depth:
+            fields.append("")
+        else:
+            fields[-1] += character
+    return [field.strip() for field in fields]
+
+
+def column(name: str) -> Column:
+    """A column whatever its name holds: a dot would mean a field inside of it."""
+    from pyspark.sql.functions import col
+
+    return col(f"`{name.replace('`', '``')}`")

@@ -1,0 +1,318 @@
+"""Records of Kafka topics."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.connections.kafka import KafkaAddress, require_address
+from penstock.connections.kafka_cluster import Cluster
+from penstock.durations import Duration, to_milliseconds
+from penstock.formats.messages import Decoding, Subject
+from penstock.formats.messages_any import AnyMessageRead
+from penstock.formats.messages_avro import AvroMessageRead
+from penstock.hadoop_storage import HadoopStorage
+from penstock.kafka_offsets import Lost, lost_ranges, next_offsets
+from penstock.paths import is_local
+from penstock.problems import Fault
+from penstock.records import HIDDEN
+from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
+from penstock.sources.source import Decoded, StaticOrStream
+from penstock.spec import given_options, spark_option
+from penstock.storage import LocalStorage, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Metadata = Literal["key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"]
+_COLUMNS = {"timestamp_type": "timestampType"}
+_PARSED = "_penstock_parsed"
+_ORIGIN = ("topic", "partition", "offset", "timestamp", "key", "headers")
+_DATA_LOSS = re.compile(
+    r"KAFKA_DATA_LOSS|failOnDataLoss|cannot fetch offset|data may have been (lost|missed)|OffsetOutOfRange",
+    re.IGNORECASE,
+)
+_STREAM_ONLY = ("max_offsets_per_trigger", "min_offsets_per_trigger", "max_trigger_delay")
+_SHOWN_LOSSES = 10
+
+
+class Kafka(StaticOrStream, Decoded, KafkaAddress):
+    """Records of Kafka topics, in order within a partition. Replayable: yes, as long as the topic keeps them.
+
+    - Records of transactions that were aborted are not seen, unless `isolation_level` says so.
+    - Where the checkpoint stands is kept by Spark, not by the broker: a consumer group shows no lag.
+    - A query that should go on at records that the topic has no more stops, and says which are gone.
+    """
+
+    type: Literal["kafka"] = "kafka"
+    connection: str | None = Field(None, description="A connection of `penstock.yaml`: its keys, where not given here.")
+    topics: tuple[str, ...] = Field((), description="The topics to read.")
+    topic_pattern: str | None = spark_option(
+        None, "Reads all topics whose whole name matches, also those made later.", name="subscribePattern"
+    )
+    assign: dict[str, tuple[int, ...]] = Field(
+        default_factory=dict, description="Reads these partitions alone: `{topic: [partition, …]}`."
+    )
+    starting: Starting | None = Field(
+        None,
+        description="Where a new query begins: `earliest`, `latest`, `{topic: {partition: offset}}` (-2 earliest, -1"
+        " latest) or `{timestamp: …}`. A running one goes on where it was. Spark's default: `latest`, and `earliest`"
+        " for static reads.",
+    )
+    ending: Ending | None = Field(
+        None, description="Static reads only, where they end: `latest`, offsets or a timestamp, as in `starting`."
+    )
+    format: AnyMessageRead = Field(description="`json`, `csv`, `avro`, `text` or `raw`, with its own options.")
+    key_format: AnyMessageRead | None = Field(
+        None, description="How keys are decoded into the column `_key`; without it they are BINARY."
+    )
+    metadata: tuple[Metadata, ...] = Field(
+        (),
+        description="Adds columns `_key`, `_topic`, `_partition`, `_offset`, `_timestamp`, `_timestamp_type` (0 set by"
+        " the producer, 1 by the broker) and `_headers`.",
+    )
+    max_record_bytes: int | None = Field(None, gt=0, description="A record whose value is longer is a bad one.")
+    keep_tombstones: bool = Field(
+        False, description="A record without a value is a row of NULLs beside its metadata, in place of a bad record."
+    )
+    fail_on_data_loss: bool = spark_option(
+        True, "Whether records that are gone before they were read stop the query; otherwise it goes on behind them."
+    )
+    isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
+        "read_committed", description="`read_uncommitted` also gives records of open and aborted transactions."
+    )
+
+    max_offsets_per_trigger: int | None = spark_option(None, "At most so many offsets in a batch.", gt=0)
+    min_offsets_per_trigger: int | None = spark_option(
+        None, "Waits until there are so many, or until `max_trigger_delay` is over.", gt=0
+    )
+    max_trigger_delay: Duration | None = Field(
+        None, description="With `min_offsets_per_trigger`: the longest wait. Spark's default is 15 minutes."
+    )
+    min_partitions: int | None = spark_option(
+        None, "Splits partitions until there are so many tasks; order within a partition is lost then.", gt=0
+    )
+    max_records_per_partition: int | None = spark_option(
+        None, "At most so many records for one task; larger partitions are split.", gt=0
+    )
+    group_id_prefix: str | None = spark_option(None, "Begins the names of consumer groups; where access goes by them.")
+    group_id: str | None = spark_option(
+        None, "The one consumer group. No two queries may share it, or each gets a part.", name="kafka.group.id"
+    )
+    poll_timeout: Duration | None = Field(
+        None, description="How long a task waits for records that are there. Spark's default is 2 minutes."
+    )
+    fetch_retries: int | None = spark_option(
+        None, "How often offsets are asked for again. Spark's default is 3.", name="fetchOffset.numRetries", ge=0
+    )
+    fetch_retry_interval: Duration | None = Field(
+        None, description="The pause before offsets are asked for again. Spark's default is 1 second."
+    )
+
+    example: ClassVar[str] = (
+        "{type: kafka, servers: 'localhost:9092', topics: [orders], starting: earliest,"
+        " format: {type: json, schema: 'id BIGINT, amount DOUBLE'}}"
+    )
+
+    @model_validator(mode="after")
+    def _keys_that_go_together(self) -> Self:
+        require_address(self, self.connection)
+        if sum(map(bool, (self.topics, self.topic_pattern, self.assign))) != 1:
+            raise _wrong("give one of `topics`, `topic_pattern` and `assign`")
+        if self.ending is not None and not self.is_static:
+            raise _wrong("`ending` is for `read: static`; a stream has no end")
+        if self.is_static and self.starting == "latest":
+            raise _wrong("a static read that begins at `latest` has no rows: write `earliest`, offsets or a timestamp")
+        for name in _STREAM_ONLY:
+            if self.is_static and getattr(self, name) is not None:
+                raise _wrong(f"`{name}` is for streams; a static read has one batch")
+        if self.max_trigger_delay is not None and self.min_offsets_per_trigger is None:
+            raise _wrong("`max_trigger_delay` belongs to `min_offsets_per_trigger`")
+        if self.group_id is not None and self.group_id_prefix is not None:
+            raise _wrong("give `group_id` or `group_id_prefix`, not both")
+        return self
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        formats = {one.type for one in (self.format, self.key_format) if one is not None}
+        return ("avro", "kafka") if "avro" in formats else ("kafka",)
+
+    def probe(self) -> None:
+        cluster = self._cluster()
+        if self.is_for_java_alone:
+            cluster.reach()
+            return
+        self._require_topics(cluster.partitions())
+
+    def load(self, spark: SparkSession) -> DataFrame:
+        return self.decoded(self.reader(spark).format("kafka").options(**self._options()).load())
+
+    def decoded(self, records: DataFrame) -> DataFrame:
+        """The rows of records as Spark's Kafka source gives them."""
+        from pyspark.sql.functions import array, col, explode, lit, struct
+
+        value = self.format.decoding(self._data(), self._subject("value"))
+        decodings = {"value": value}
+        if self.key_format is not None:
+            decodings["key"] = self.key_format.decoding(col("key"), self._subject("key"))
+        parsed = struct(*(one.parsed.alias(name) for name, one in decodings.items()))
+        if not all(one.is_cheap for one in decodings.values()):
+            # Through a generator, which Spark evaluates once: it would copy the expression into each filter otherwise.
+            parsed = explode(array(parsed))
+        origin = struct(*(col(name) for name in _ORIGIN), lit(None).cast("string").alias("file"))
+        hidden = struct(col("value").alias("raw"), self._reason(decodings).alias("reason"), origin.alias("origin"))
+        columns = value.columns(col(_PARSED)["value"])
+        rows = records.select("*", parsed.alias(_PARSED)).select(
+            *columns, *self._metadata(decodings.get("key")), hidden.alias(HIDDEN)
+        )
+        return _distinct(rows)
+
+    def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
+        avro = [one for one in (self.format, self.key_format) if isinstance(one, AvroMessageRead)]
+        if any(one.knows_more(failure) for one in avro):
+            return True
+        if not _DATA_LOSS.search(failure):
+            return False
+        lost = self.lost(checkpoint, LocalStorage() if is_local(checkpoint) else HadoopStorage(spark))
+        if not lost:
+            return False
+        said = "; ".join(map(str, lost[:_SHOWN_LOSSES]))
+        more = f"; and {len(lost) - _SHOWN_LOSSES} more partitions" if len(lost) > _SHOWN_LOSSES else ""
+        raise Fault(
+            "KAFKA004", f"records are gone that were not read yet: {said}{more}",
+            "set `fail_on_data_loss: false` to go on behind them, and a longer `retention.ms` on the topic to keep the"
+            " next ones until they are read", ("topics",) if self.topics else (),
+        )  # fmt: skip
+
+    def gaps(self, checkpoint: str, storage: Storage | None = None) -> list[str]:
+        """What is gone of what a checkpoint would read next, a line for each partition."""
+        return [str(lost) for lost in self.lost(checkpoint, storage or LocalStorage())]
+
+    def lost(self, checkpoint: str, storage: Storage) -> list[Lost]:
+        """The records that a checkpoint would read next and that the topics have no more. Raises Fault, OSError."""
+        wanted = next_offsets(storage, checkpoint, self._is_ours)
+        if not wanted or self.is_for_java_alone:
+            return []
+        cluster = self._cluster()
+        there = cluster.partitions()
+        places = [(topic, one) for topic, each in wanted.items() for one in each if one in there.get(topic, ())]
+        return lost_ranges(wanted, *cluster.offsets(places))
+
+    def _cluster(self) -> Cluster:
+        return Cluster(self, ("connection",) if self.connection else ("servers",))
+
+    def _is_ours(self, topic: str) -> bool:
+        if self.topic_pattern is not None:
+            return _matches(self.topic_pattern, topic)
+        return topic in self.topics or topic in self.assign
+
+    def _require_topics(self, there: Partitions) -> None:
+        hidden = "is not there, or this user may not read it"
+        for index, topic in enumerate(self.topics):
+            if topic not in there:
+                raise Fault("KAFKA003", f"the topic `{topic}` {hidden}", "make it, or mend its name",
+                            ("topics", index))  # fmt: skip
+        for topic, partitions in self.assign.items():
+            for partition in partitions:
+                if partition not in there.get(topic, ()):
+                    what = f"partition {partition} of `{topic}`" if topic in there else f"the topic `{topic}`"
+                    raise Fault("KAFKA003", f"{what} {hidden}", "name partitions that are there",
+                                ("assign", topic))  # fmt: skip
+
+    def _partitions(self) -> Partitions:
+        """All that this source reads now."""
+        if self.assign:
+            return {topic: frozenset(each) for topic, each in self.assign.items()}
+        if self.is_for_java_alone:
+            raise Fault("KAFKA003", "with a key store of Java's, positions cannot be given partition by partition",
+                        "use stores of type PEM, or `earliest`, `latest` or one `timestamp`",
+                        ("starting",))  # fmt: skip
+        there = self._cluster().partitions()
+        self._require_topics(there)
+        return {topic: each for topic, each in there.items() if self._is_ours(topic)}
+
+    def _subject(self, part: Literal["key", "value"]) -> Subject:
+        return Subject(self.topics or tuple(self.assign), self.topic_pattern, part)
+
+    def _options(self) -> dict[str, str]:
+        options = given_options(self) | self.address_options()
+        options |= {"includeHeaders": "true", "kafka.isolation.level": self.isolation_level}
+        if self.topics:
+            options["subscribe"] = ",".join(self.topics)
+        if self.assign:
+            options["assign"] = json.dumps({topic: list(partitions) for topic, partitions in self.assign.items()})
+        options |= position_options("starting", self.starting, self._partitions)
+        options |= position_options("ending", self.ending, self._partitions)
+        if self.max_trigger_delay is not None:
+            options["maxTriggerDelay"] = f"{to_milliseconds(self.max_trigger_delay)}ms"
+        if self.poll_timeout is not None:
+            options["kafkaConsumer.pollTimeoutMs"] = str(to_milliseconds(self.poll_timeout))
+        if self.fetch_retry_interval is not None:
+            options["fetchOffset.retryIntervalMs"] = str(to_milliseconds(self.fetch_retry_interval))
+        return options
+
+    def _data(self) -> Column:
+        """The bytes that are decoded: none where they are too many."""
+        from pyspark.sql.functions import col, length, lit, when
+
+        value = col("value")
+        return value if self.max_record_bytes is None else when(length(value) <= lit(self.max_record_bytes), value)
+
+    def _reason(self, decodings: dict[str, Decoding]) -> Column:
+        """NULL for a good record. Only this outermost choice is left of it where nobody asks for the words."""
+        from pyspark.sql.functions import coalesce, col, concat, length, lit, when
+
+        data, value = self._data(), decodings["value"]
+        parsed = col(_PARSED)
+        value_fits = value.fits(parsed["value"])
+        good = data.isNotNull() & value_fits
+        if self.keep_tombstones:
+            good = col("value").isNull() | good
+        why = when(col("value").isNull(), lit("the value is NULL"))
+        if self.max_record_bytes is not None:
+            size, limit = length("value"), lit(f" bytes, more than max_record_bytes: {self.max_record_bytes}")
+            why = why.when(data.isNull(), concat(size.cast("string"), limit))
+        if "key" in decodings:
+            key = decodings["key"]
+            good = good & (col("key").isNull() | key.fits(parsed["key"]))
+            bad_key = concat(lit("the key: "), key.reason(parsed["key"]))
+            why = why.when(value_fits | col("value").isNull(), bad_key)
+            if self.keep_tombstones:
+                why = when(col("value").isNull(), bad_key).otherwise(why)
+        why = coalesce(why, value.reason(parsed["value"]), lit("cannot be decoded"))
+        return when(good, lit(None).cast("string")).otherwise(why)
+
+    def _metadata(self, key: Decoding | None) -> list[Column]:
+        from pyspark.sql.functions import col, struct, when
+
+        columns = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata]
+        if key is None:
+            return columns
+        parts = key.columns(col(_PARSED)["key"])
+        decoded = when(col("key").isNotNull(), struct(*parts)) if key.is_record else parts[0]
+        others = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata if name != "key"]
+        return [decoded.alias("_key"), *others]
+
+
+def _distinct(rows: DataFrame) -> DataFrame:
+    names = [name.lower() for name in rows.columns]
+    for name in rows.columns:
+        if names.count(name.lower()) > 1:
+            raise Fault("KAFKA005", f"there would be two columns `{name}`",
+                        "leave it out of `metadata`, or out of the schema", ("metadata",))  # fmt: skip
+    return rows
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:  # Java knows more than Python
+        return True
+
+
+def _wrong(message: str) -> PydanticCustomError:
+    return PydanticCustomError("kafka", "{message}", {"message": message})

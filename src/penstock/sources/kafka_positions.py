@@ -1,0 +1,136 @@
+"""Where a read of Kafka topics begins and ends: a word, offsets, or a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from penstock.kafka_offsets import Offsets, to_json
+from penstock.problems import Fault
+from penstock.spec import Spec
+
+Edge = Literal["starting", "ending"]
+Partitions = Mapping[str, frozenset[int]]
+"""topic → its partitions"""
+
+_EARLIEST, _LATEST = -2, -1
+_LONG_AGO, _NEVER = 0, 253_402_300_799_000
+
+
+def to_moment(value: int | str) -> int:
+    """Milliseconds since 1970 of an ISO text or of a number that is that already; a text without a zone is UTC."""
+    if isinstance(value, int) or value.isdigit():
+        return int(value)
+    moment = datetime.fromisoformat(value)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+def _checked(value: int | str) -> int | str:
+    try:
+        to_moment(value)
+    except ValueError:
+        raise PydanticCustomError(
+            "moment", "should be a time such as `2026-01-31T12:00:00Z`, or milliseconds since 1970"
+        ) from None
+    return value
+
+
+Moment = Annotated[int | str, AfterValidator(_checked)]
+
+
+def _kind_of_moment(value: Any) -> str:
+    return "each" if isinstance(value, dict) else "one"
+
+
+Moments = Annotated[
+    Annotated[Moment, Tag("one")] | Annotated[dict[int, Moment], Tag("each")], Discriminator(_kind_of_moment)
+]
+TopicMoments = Annotated[
+    Annotated[Moment, Tag("one")] | Annotated[dict[str, Moments], Tag("each")], Discriminator(_kind_of_moment)
+]
+
+
+class AtTimestamp(Spec):
+    """The first record that is as late as a moment, in each partition."""
+
+    timestamp: TopicMoments = Field(
+        description="Such as `2026-01-31T12:00:00Z`, or milliseconds: for all topics, `{topic: …}`, or"
+        " `{topic: {partition: …}}`."
+    )
+    if_none: Literal["fail", "latest"] = Field(
+        "fail", description="Where no record is as late: `fail`, or begin at the end. An ending is the end then."
+    )
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, AtTimestamp) or (isinstance(value, dict) and "timestamp" in value):
+        return "timestamp"
+    return "offsets" if isinstance(value, dict) else "word"
+
+
+def _position(*words: str) -> Any:
+    return Discriminator(
+        _kind,
+        custom_error_type="position",
+        custom_error_message=f"should be {', '.join(words)}, `{{topic: {{partition: offset}}}}` or `{{timestamp: …}}`",
+    )
+
+
+Offset = Annotated[int, Field(ge=-2)]
+_Offsets = dict[str, dict[int, Offset]]
+Starting = Annotated[
+    Annotated[Literal["earliest", "latest"], Tag("word")]
+    | Annotated[AtTimestamp, Tag("timestamp")]
+    | Annotated[_Offsets, Tag("offsets")],
+    _position("`earliest`", "`latest`"),
+]
+Ending = Annotated[
+    Annotated[Literal["latest"], Tag("word")]
+    | Annotated[AtTimestamp, Tag("timestamp")]
+    | Annotated[_Offsets, Tag("offsets")],
+    _position("`latest`"),
+]
+
+
+def position_options(edge: Edge, position: Any, partitions: Callable[[], Partitions]) -> dict[str, str]:
+    """A position as Spark's options. A partition that is not named is read from its beginning, or to its end.
+
+    `partitions` is asked only where Spark wants every partition named. Raises Fault KAFKA003 for one that is not there.
+    """
+    if position is None:
+        return {}
+    if isinstance(position, str):
+        return {f"{edge}Offsets": position}
+    if not isinstance(position, AtTimestamp):
+        rest = _EARLIEST if edge == "starting" else _LATEST
+        return {f"{edge}Offsets": to_json(_everywhere(position, partitions(), rest, edge))}
+    strategy = {f"{edge}OffsetsByTimestampStrategy": "latest"} if position.if_none == "latest" else {}
+    if edge == "ending":
+        strategy = {}
+    if not isinstance(position.timestamp, dict):
+        return {f"{edge}Timestamp": str(to_moment(position.timestamp))} | strategy
+    found = partitions()
+    moments: Offsets = {}
+    for topic, moment in position.timestamp.items():
+        if isinstance(moment, dict):
+            moments[topic] = {partition: to_moment(each) for partition, each in moment.items()}
+        else:
+            moments[topic] = dict.fromkeys(found.get(topic, frozenset({0})), to_moment(moment))
+    rest = _LONG_AGO if edge == "starting" else _NEVER
+    return {f"{edge}OffsetsByTimestamp": to_json(_everywhere(moments, found, rest, edge))} | strategy
+
+
+def _everywhere(named: Offsets, partitions: Partitions, rest: int, edge: Edge) -> Offsets:
+    for topic, each in named.items():
+        for partition in each:
+            if partition not in partitions.get(topic, frozenset()):
+                raise Fault("KAFKA003", f"`{edge}` names partition {partition} of `{topic}`, which is not read",
+                            "name partitions that are there, of topics that this source reads", (edge,))  # fmt: skip
+    return {
+        topic: {partition: named.get(topic, {}).get(partition, rest) for partition in sorted(each)}
+        for topic, each in partitions.items()
+    }

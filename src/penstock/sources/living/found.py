@@ -1,0 +1,110 @@
+"""What the readers of all formats share: what a look into files found, and how a batch is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from penstock.records import HIDDEN
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+    from penstock.sources.files import Files
+    from penstock.sources.living.versions import Version
+
+MARK = "penstock:new-columns:"
+"""Starts the text of the error by which a batch is refused; what is new follows as JSON."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What some files hold."""
+
+    schema: StructType
+    new: Mapping[str, str] = field(default_factory=dict)
+    """Path of each column that the schema lacks → a file that has it."""
+    width: int = 0
+    unfit: tuple[tuple[str, str, str, str], ...] = ()
+    """Columns that cannot be read in their type: path, the file's type, the schema's type, the file."""
+
+
+class NewColumns(Exception):
+    """A batch holds columns that its schema lacks, and is refused before anything of it is written."""
+
+    def __init__(self, source: Files, version: Version, new: Mapping[str, str]) -> None:
+        told = {"location": source.schema_location, "version": version.version, "columns": list(new)}
+        super().__init__(MARK + json.dumps(told | {"file": next(iter(new.values()), "")}))
+
+
+def refused(failure: str) -> dict[str, Any] | None:
+    """What the text of a failure says of a refused batch; None if it was not refused for new columns."""
+    _, mark, rest = failure.partition(MARK)
+    if not mark:
+        return None
+    try:
+        told, _ = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def refusal(source: Files, version: Version, columns: Column, file: Column) -> Column:
+    """True, or an error that names the new columns of a row."""
+    from pyspark.sql.functions import concat as joined
+    from pyspark.sql.functions import lit, raise_error, size, struct, to_json, when
+
+    told = struct(
+        lit(source.schema_location).alias("location"),
+        lit(version.version).alias("version"),
+        columns.alias("columns"),
+        file.alias("file"),
+    )
+    return when(size(columns) == 0, lit(True)).otherwise(raise_error(joined(lit(MARK), to_json(told))).cast("boolean"))
+
+
+def reserved(source: Files, partitions: Sequence[str]) -> list[str]:
+    """Names that no new column can have: a field of such a name is rescued."""
+    return [*partitions, source.rescued_column, HIDDEN]
+
+
+def reader(source: Files, spark: SparkSession, format_type: str | None = None) -> DataFrameReader:
+    """Reads files by their very names, with the options of the format."""
+    from penstock.spec import given_options
+
+    options = given_options(source.format)
+    # Spark's own name for it: a file called `a[1].json` is no pattern.
+    return spark.read.format(format_type or source.format.type).options(**options).option("__globPaths__", "false")
+
+
+def careful(spark: SparkSession) -> SparkSession:
+    """A session in which `Id` and `id` are two columns, so that no look into files fails on them."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "true")
+    return session
+
+
+def all_files(source: Files, spark: SparkSession) -> list[str]:
+    """The files that are there now, by name."""
+    from penstock.spec import given_options
+
+    listed = spark.read.format("text").options(**given_options(source)).load(source.path)
+    return sorted(map(unquote, listed.inputFiles()))
+
+
+def sample(files: Sequence[str], most: int) -> list[str]:
+    """At most so many of the files, spread evenly: the newest may differ from the oldest."""
+    if len(files) <= most:
+        return list(files)
+    return [files[index * (len(files) - 1) // max(most - 1, 1)] for index in range(most)]
+
+
+def partitions_of(source: Files, spark: SparkSession) -> list[str]:
+    """The columns that folders give."""
+    from penstock.spec import given_options
+
+    return spark.read.format("text").options(**given_options(source)).load(source.path).columns[1:]
