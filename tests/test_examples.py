@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+from penstock.actions.check import StartEngine, check
+from penstock.actions.dead_letters import show_letters
+from penstock.actions.run import RunResult
+from penstock.engine.dead_letters import Choice
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
+from tests.services import consume, create_topic
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = sorted(folder.name for folder in EXAMPLES.iterdir() if (folder / "README.md").is_file())
 
 
 def copied(name: str, to: Path) -> Path:
@@ -38,6 +48,75 @@ def rows_of(spark, root: Path, pipeline: Pipeline, folder: str) -> list[str]:
     sink = next(sink for sink in pipeline.sinks if sink.spec.path == f"out/{folder}")
     frame = spark.read.format(sink.spec.format.type).load(str(root / sink.spec.path))
     return sorted(map(normal, frame.toJSON().collect()))
+
+
+def in_delta(spark, folder: Path) -> list[str]:
+    return sorted(map(normal, spark.read.format("delta").load(str(folder)).toJSON().collect()))
+
+
+def in_topic(servers: str, topic: str) -> list[str]:
+    return sorted(normal(message.value()) for message in consume(servers, topic))
+
+
+def module_of(file: Path) -> ModuleType:
+    """A script of an example, as its README has it run."""
+    spec = importlib.util.spec_from_file_location(f"example_{file.parent.name}_{file.stem}", file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of the example that the test is named after: `test_<name>` or `test_<name>__<what it shows>`."""
+    return copied(request.node.originalname.removeprefix("test_").partition("__")[0], tmp_path)
+
+
+@pytest.fixture
+def run_well(run_once: Callable[..., RunResult]) -> Callable[..., RunResult]:
+    def run_it(root: Path, *selection: str) -> RunResult:
+        result = run_once(root, *selection)
+        assert result.ok, result.problems
+        return result
+
+    return run_it
+
+
+@pytest.fixture
+def letters(start_engine: StartEngine) -> Callable[[Path], list[str]]:
+    """What `penstock dead-letters show` tells of each: the record, why, and where it was."""
+
+    def told(root: Path) -> list[str]:
+        shown = show_letters(root, (), None, Choice(), None, start_engine).letters
+        keys = ("node", "check", "reason", "raw", "topic", "offset")
+        found = ({key: one.to_json()[key] for key in keys} for one in shown)
+        return sorted(normal(json.dumps({key: value for key, value in one.items() if value is not None})) for one in found)
+
+    return told
+
+
+@pytest.fixture
+def broker(kafka, monkeypatch) -> Callable[..., Callable[[str], list[str]]]:
+    """Makes the topics, feeds the first one as the README says, and gives a function to read any of them."""
+
+    def fed(root: Path, topic: str, *others: str) -> Callable[[str], list[str]]:
+        monkeypatch.setenv("KAFKA_SERVERS", kafka.servers)
+        for name in (topic, *others):
+            create_topic(kafka.servers, name)
+        module_of(EXAMPLES / "kafka_orders" / "feed.py").feed(kafka.servers, topic, root / "input" / f"{topic}.jsonl")
+        return lambda name: in_topic(kafka.servers, name)
+
+    return fed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fast_check_finds_nothing(name, tmp_path, monkeypatch):
+    for variable in ("KAFKA_SERVERS", "PG_URL", "ALERTS_URL", "ALERTS_TOKEN", "PORT"):
+        monkeypatch.delenv(variable, raising=False)
+    root = copied(name, tmp_path)
+    alone = tuple(file.name for file in (root / "pipeline.yaml", root / "pipeline.py") if file.is_file())
+    assert check(root, alone, None, None).problems == ()
 
 
 @pytest.mark.spark
@@ -100,3 +179,98 @@ def test_words_from_a_socket_are_counted(tmp_path, start_engine, monkeypatch):
     counts = {word.strip(): int(times) for word, times in cells}
     wanted = map(json.loads, expected(root / "expected" / "screen.json"))
     assert counts == {row["word"]: row["times"] for row in wanted}
+
+
+@pytest.mark.spark
+@pytest.mark.services
+def test_kafka_orders(example, broker, run_well, letters, spark):
+    read = broker(example, "orders", "revenue")
+    for _ in range(2):
+        run_well(example)
+        assert in_delta(spark, example / "out" / "revenue") == expected(example / "expected" / "revenue.json")
+        assert read("revenue") == expected(example / "expected" / "revenue.json")
+        assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+@pytest.mark.services
+def test_fan_out(example, broker, run_well, letters):
+    topics = ("events.click", "events.order", "events.other")
+    read = broker(example, "events", "events.dead", *topics)
+    for _ in range(2):
+        run_well(example)
+        for topic in topics:
+            assert read(topic) == expected(example / "expected" / f"{topic}.json")
+        assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+def test_medallion(example, run_well, letters, spark):
+    for stage in ("first", "later"):
+        if stage == "later":
+            shutil.copytree(example / "later", example / "input", dirs_exist_ok=True)
+        for pipeline in ("bronze", "silver", "gold"):
+            run_well(example, pipeline)
+            found = in_delta(spark, example / "out" / pipeline)
+            assert found == expected(example / "expected" / stage / f"{pipeline}.json")
+        assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+@pytest.mark.services
+def test_two_stores(example, run_well, spark, postgres, pg, monkeypatch):
+    monkeypatch.setenv("PG_URL", postgres.url)
+    for _ in range(2):
+        run_well(example)
+        assert in_delta(spark, example / "out" / "history") == expected(example / "expected" / "history.json")
+        for table in ("orders", "batches"):
+            rows = [normal(row) for (row,) in pg.execute(f"SELECT row_to_json(t)::text FROM {table} t").fetchall()]
+            assert sorted(rows) == expected(example / "expected" / f"{table}.json")
+
+
+@pytest.fixture
+def alerts(monkeypatch) -> Iterator[dict[str, Any]]:
+    """The alerts that the example's own server has taken, by their idempotency keys."""
+    module = module_of(EXAMPLES / "http_alerts" / "server.py")
+    monkeypatch.setattr(module.Alerts, "log_message", lambda *told: None)
+    with module.serve(0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.server_port}")
+        yield module.Alerts.taken
+        server.shutdown()
+
+
+@pytest.mark.spark
+def test_http_alerts(example, run_well, letters, alerts):
+    for _ in range(2):
+        run_well(example)
+        taken = sorted(normal(json.dumps(alert)) for alert in alerts.values())
+        assert taken == expected(example / "expected" / "alerts.json")
+        assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+def test_iceberg_round_trip(example, run_well, spark):
+    for stage in ("first", "later"):
+        if stage == "later":
+            shutil.copytree(example / "later", example / "input", dirs_exist_ok=True)
+        for table in ("changes", "accounts"):
+            run_well(example, table)
+            rows = spark.read.format("iceberg").load(str(example / "out" / "lake" / "bank" / table)).toJSON()
+            assert sorted(map(normal, rows.collect())) == expected(example / "expected" / stage / f"{table}.json")
+
+
+@pytest.mark.spark
+def test_growing_schema(example, run_well, spark):
+    def found() -> list[str]:
+        rows = spark.read.format("delta").load(str(example / "out" / "readings")).toJSON().collect()
+        # What is rescued names its file by the whole path, which is another one on each machine.
+        return sorted(normal(row.replace(f"file://{example}/", "").replace(f"{example}/", "")) for row in rows)
+
+    assert run_well(example).queries[0].restarts == 0
+    assert found() == expected(example / "expected" / "first" / "readings.json")
+    shutil.copytree(example / "later", example / "input", dirs_exist_ok=True)
+    assert run_well(example).queries[0].restarts == 1
+    assert found() == expected(example / "expected" / "later" / "readings.json")
+    run_well(example)
+    assert found() == expected(example / "expected" / "later" / "readings.json")

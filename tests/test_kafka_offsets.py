@@ -8,7 +8,13 @@ from penstock.kafka_offsets import Lost, count, in_log, lost_ranges, next_offset
 from penstock.storage import LocalStorage
 from tests.conftest import place
 
-LOG = 'v1\n{"batchWatermarkMs":0,"conf":{"spark.sql.shuffle.partitions":"2"}}\n{"orders":{"1":7,"0":100}}\n{"logOffset":3}\n-\n5'
+LOG = """\
+v1
+{"batchWatermarkMs":0,"conf":{"spark.sql.shuffle.partitions":"2"}}
+{"orders":{"1":7,"0":100}}
+{"logOffset":3}
+-
+5"""
 
 
 def test_lost_ranges_are_told_partition_by_partition() -> None:

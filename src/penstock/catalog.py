@@ -17,13 +17,16 @@ from penstock.sinks import delta as delta_sink
 from penstock.sinks import files as files_sink
 from penstock.sinks import http as http_sink
 from penstock.sinks import iceberg as iceberg_sink
+from penstock.sinks import jdbc as jdbc_sink
 from penstock.sinks import kafka as kafka_sink
+from penstock.sinks import postgres as postgres_sink
 from penstock.sinks import python as python_sink
 from penstock.sinks import spark as spark_sink
 from penstock.sinks import table as table_sink
 from penstock.sinks.sink import SinkSpec
 from penstock.sources import delta, files, iceberg, rate, rate_micro_batch, socket, spark, table
 from penstock.sources import kafka as kafka_source
+from penstock.sources import postgres as postgres_source
 from penstock.sources.source import SourceSpec
 from penstock.spark_catalogs import CatalogSpec, Custom, Hive, Iceberg
 from penstock.spec import Part
@@ -45,6 +48,7 @@ SOURCES: tuple[type[SourceSpec], ...] = (
     files.Files,
     iceberg.Iceberg,
     kafka_source.Kafka,
+    postgres_source.Postgres,
     rate.Rate,
     rate_micro_batch.RateMicroBatch,
     socket.Socket,
@@ -61,8 +65,10 @@ SINKS: tuple[type[SinkSpec], ...] = (
     files_sink.Files,
     http_sink.Http,
     iceberg_sink.Iceberg,
+    jdbc_sink.Jdbc,
     kafka_sink.Kafka,
     memory.Memory,
+    postgres_sink.Postgres,
     python_sink.Python,
     spark_sink.Spark,
     table_sink.Table,

@@ -350,6 +350,33 @@ CODES: tuple[Code, ...] = (
         "Snapshots expire. A stream that should begin at one that is gone would begin elsewhere without a word.",
     ),
     Code(
+        "JDBC001",
+        "A database cannot be reached",
+        "No driver takes the URL, no server answers there, or it refuses the login.",
+    ),
+    Code("JDBC002", "A table cannot be read", "The sink adds rows to a table; it does not make one."),
+    Code(
+        "JDBC003",
+        "The rows have a column that the table has not",
+        "Columns go by name. Case is not looked at, unless the table has two columns that differ in it alone.",
+    ),
+    Code(
+        "JDBC004",
+        "The ledger cannot be made",
+        "The table `penstock_ledger` notes which batch is written. Without it a batch may be written twice.",
+    ),
+    Code(
+        "JDBC005",
+        "A database refuses the batch",
+        "A value does not fit, breaks a constraint, or has a type that the database does not turn into the column's."
+        " Nothing of the batch is in the table.",
+    ),
+    Code(
+        "JDBC006",
+        "Staged rows are gone",
+        "Another run has used the same staging table. The batch was not written; the next run stages it anew.",
+    ),
+    Code(
         "RECORD001",
         "A bad record stops the query",
         "The record cannot be decoded, or fails an expectation whose word is `fail`. Nothing of its batch is committed,"
@@ -366,6 +393,11 @@ CODES: tuple[Code, ...] = (
         "Dead letters and the data path disagree",
         "The data path filters, and a query of its own writes the dead letters. Both have read the same rows, and yet"
         " they count different ones: a record may be missing, or stand twice.",
+    ),
+    Code(
+        "RECORD006",
+        "Dead letters cannot leave with the rows of a query that keeps state",
+        "Such a query has one output, after its aggregation. A bad record is found before it.",
     ),
     Code("RECORD003", "A dead letter cannot be kept", "The place where dead letters go has refused it."),
     Code("DEADLETTER001", "There are no such dead letters", "Nothing was put aside, or nothing of what was asked for."),

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
+_PART = re.compile(r"`((?:[^`]|``)+)`|([\w-]+)")
 QUERY_ID = "spark.sql.streaming.queryId"
 BATCH = "spark.sql.streaming.epochId"
 """The properties by which Iceberg's own streaming sink knows the snapshots that it has made."""

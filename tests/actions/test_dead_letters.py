@@ -73,7 +73,9 @@ def statuses(result) -> dict[str, int]:
 
 
 def test_full_circle_of_json_files(project_at, run_once, spark, listed, shown, export, replayed):
-    lines = '{"id": 1, "amount": 5}\n{"id": 2, "amount": \n{"id": 3, "amount": -7}\n{"id": "x"}\n{"id": 5, "amount": 1}\n'
+    lines = (
+        '{"id": 1, "amount": 5}\n{"id": 2, "amount": \n{"id": 3, "amount": -7}\n{"id": "x"}\n{"id": 5, "amount": 1}\n'
+    )
     root = project_at(JSON, files={"in/a b.json": lines})
     assert run_once(root).ok
     assert ids(spark, root / "out") == [1, 5]
@@ -237,7 +239,9 @@ def test_what_a_watermark_refuses_is_told(project_at, run_once, replayed):
     )
     assert run_once(root).ok
     result = replayed(root, dry_run=True)
-    late = [(one.query, f"{one.watermark:%H:%M}", f"{one.event_time:%H:%M}") for o in result.outcomes for one in o.late_for]
+    late = [
+        (one.query, f"{one.watermark:%H:%M}", f"{one.event_time:%H:%M}") for o in result.outcomes for one in o.late_for
+    ]
     assert late == [("each", "11:59", "10:00")]
     assert statuses(replayed(root, skip_late=True)) == {"late": 1, "sent": 1}
 

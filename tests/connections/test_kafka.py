@@ -40,7 +40,7 @@ REFUSED: dict[str, str] = {
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_an_option_that_is_not_on_the_list_is_refused(option: str) -> None:
-    with pytest.raises(ValidationError, match="kafka_options|own") as raised:
+    with pytest.raises(ValidationError, match=r"kafka_options|own") as raised:
         Kafka(servers="k:9092", kafka_options={option: "com.sun.security.auth.module.JndiLoginModule required;"})
     assert REFUSED[option] in str(raised.value)
     assert "JndiLoginModule" not in raised.value.errors()[0]["msg"]
@@ -144,9 +144,7 @@ def test_a_cluster_that_is_not_there_is_told_within_seconds(capfd) -> None:
 
 @pytest.mark.services
 def test_a_login_is_tried(kafka, capfd) -> None:
-    good = Kafka(
-        servers=kafka.sasl_servers, security_protocol="SASL_PLAINTEXT", username="penstock", password="secret"
-    )
+    good = Kafka(servers=kafka.sasl_servers, security_protocol="SASL_PLAINTEXT", username="penstock", password="secret")
     assert isinstance(Cluster(good).partitions(), dict)
     assert Cluster(good).creates_topics() is False
     began = time.monotonic()

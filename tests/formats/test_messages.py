@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -25,19 +24,24 @@ KAFKA_SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT,"
     " headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
-ORDER_1 = '{"type":"record","name":"order","fields":[{"name":"id","type":"long"},{"name":"note","type":["null","string"],"default":null}]}'
-ORDER_2 = '{"type":"record","name":"order","fields":[{"name":"id","type":"long"},{"name":"note","type":["null","string"],"default":null},{"name":"city","type":"string","default":"Oslo"}]}'
-NULLABLE = '{"type":"record","name":"n","fields":[{"name":"a","type":["null","long"]},{"name":"b","type":["null","string"]}]}'
+_ID = {"name": "id", "type": "long"}
+_NOTE = {"name": "note", "type": ["null", "string"], "default": None}
+_CITY = {"name": "city", "type": "string", "default": "Oslo"}
+ORDER_1 = json.dumps({"type": "record", "name": "order", "fields": [_ID, _NOTE]})
+ORDER_2 = json.dumps({"type": "record", "name": "order", "fields": [_ID, _NOTE, _CITY]})
+_A, _B = {"name": "a", "type": ["null", "long"]}, {"name": "b", "type": ["null", "string"]}
+NULLABLE = json.dumps({"type": "record", "name": "n", "fields": [_A, _B]})
 
 
 @pytest.fixture
 def decoded(spark) -> Any:
     """The rows that values (and keys) become: user's columns as a tuple, then the reason."""
 
-    def decoded(format: Any, *values: Any, keys: tuple[Any, ...] = (), **more: Any) -> list[tuple[Any, ...]]:
-        source = Kafka(servers="k:9092", topics=("orders",), format=format, **more)
+    def decoded(written: Any, *values: Any, keys: tuple[Any, ...] = (), **more: Any) -> list[tuple[Any, ...]]:
+        source = Kafka(servers="k:9092", topics=("orders",), format=written, **more)
         keys = keys or (None,) * len(values)
-        records = [(key, value, "orders", 0, at, None, 0, None) for at, (key, value) in enumerate(zip(keys, values))]
+        pairs = enumerate(zip(keys, values, strict=True))
+        records = [(key, value, "orders", 0, offset, None, 0, None) for offset, (key, value) in pairs]
         rows = source.decoded(spark.createDataFrame(records, KAFKA_SCHEMA)).collect()
         assert [row[HIDDEN].origin.offset for row in rows] == list(range(len(values)))
         assert [row[HIDDEN].raw for row in rows] == [None if value is None else bytearray(value) for value in values]
@@ -48,30 +52,6 @@ def decoded(spark) -> Any:
 
 def json_of(schema: str, **more: Any) -> dict[str, Any]:
     return {"type": "json", "schema": schema, **more}
-
-
-def test_json_records_are_good_or_have_a_reason(decoded) -> None:
-    schema = json_of("id BIGINT, amount DOUBLE, at TIMESTAMP, tags ARRAY<STRING>, who STRUCT<age: INT>")
-    assert decoded(
-        schema,
-        b'{"id": 1, "amount": 2.5, "at": "2026-01-31T12:00:00Z", "tags": ["a"], "who": {"age": 3}, "more": 1}',
-        b'{"id": 2}',
-        b"{}",
-        b'{"id": 3, "amo',
-        b"garbage",
-        b"",
-        b"  ",
-        None,
-        b"null",
-        b'{"id": 4, "amount": "many"}',
-        b'{"id": 5, "at": "yesterday"}',
-        b'{"id": 6, "tags": 7}',
-        b'{"id": 7, "who": {"age": "old"}}',
-        b'[{"id": 1}]',
-        b"7",
-        b'{"id": 8, "tags": ["\xff"]}',
-        b'{"id": 99999999999999999999}',
-    )[0][:2] == (1, 2.5)
 
 
 REASONS = {
@@ -104,14 +84,14 @@ def test_every_bad_json_record_has_its_reason(decoded) -> None:
 
 
 def test_options_of_json_are_passed_on(decoded) -> None:
-    format = json_of("d DATE, n INT", date_format="dd.MM.yyyy", spark_options={"allowNumericLeadingZeros": True})
-    ((day, number, reason),) = decoded(format, b'{"d": "31.01.2026", "n": 007}')
+    written = json_of("d DATE, n INT", date_format="dd.MM.yyyy", spark_options={"allowNumericLeadingZeros": True})
+    ((day, number, reason),) = decoded(written, b'{"d": "31.01.2026", "n": 007}')
     assert (str(day), number, reason) == ("2026-01-31", 7, None)
 
 
 def test_framed_json_loses_its_frame(decoded) -> None:
-    format = json_of("id BIGINT", framed=True)
-    assert decoded(format, b'\0\0\0\0\1{"id": 1}', b'\7\0\0\0\1{"id": 1}', b"\0\0", b'\0\0\0\0\1{"id": "x"}', b"") == [
+    written = json_of("id BIGINT", framed=True)
+    assert decoded(written, b'\0\0\0\0\1{"id": 1}', b'\7\0\0\0\1{"id": 1}', b"\0\0", b'\0\0\0\0\1{"id": "x"}', b"") == [
         (1, None),
         (None, "wrong magic byte 7, expected 0"),
         (None, "2 bytes, too few for a schema id"),
@@ -121,8 +101,8 @@ def test_framed_json_loses_its_frame(decoded) -> None:
 
 
 def test_csv_records_are_good_or_have_a_reason(decoded) -> None:
-    format = {"type": "csv", "schema": "id BIGINT, amount DOUBLE, name STRING", "sep": ";"}
-    assert decoded(format, b"1;2.5;Ann", b"1;;", b"1;many;Ann", b"1;2", b"1;2;3;4", b"", None, b"1;2;\xff") == [
+    written = {"type": "csv", "schema": "id BIGINT, amount DOUBLE, name STRING", "sep": ";"}
+    assert decoded(written, b"1;2.5;Ann", b"1;;", b"1;many;Ann", b"1;2", b"1;2;3;4", b"", None, b"1;2;\xff") == [
         (1, 2.5, "Ann", None),
         (1, None, None, None),
         (1, None, "Ann", "`amount` is not a DOUBLE: many"),
@@ -193,8 +173,8 @@ def test_a_good_record_is_decoded_once_and_its_reasons_never(spark) -> None:
 
 
 def test_avro_records_are_good_or_have_a_reason(decoded) -> None:
-    format = {"type": "avro", "schema": NULLABLE}
-    assert decoded(format, b"\2\6\2\4ab", b"\0\0", b"\2\6\2\4a", b"\x09", b"", None) == [
+    written = {"type": "avro", "schema": NULLABLE}
+    assert decoded(written, b"\2\6\2\4ab", b"\0\0", b"\2\6\2\4a", b"\x09", b"", None) == [
         (3, "ab", None),
         (None, None, None),
         (None, None, "not Avro of this schema"),
@@ -308,14 +288,13 @@ def test_an_id_is_asked_for_once(spark, registry) -> None:
     rows = spark.sql("SELECT 1L AS id, 'x' AS note")
     for _ in range(3):
         data = rows.select(write.encoded(rows, rows.columns, Subject(("orders",))).alias("v")).first().v
-    assert bytes(data) == b"\0\0\0\0\1\2\0\2x"[:5] + bytes(data)[5:]
+        assert bytes(data[:5]) == b"\0\0\0\0\1"
     assert registry.asked == ["POST /subjects/orders-value/versions"]
     assert json.loads(registry.schemas[0])["name"] == "record"
-    assert threading.active_count() >= 1
 
 
 @pytest.mark.parametrize(
-    ("format", "said"),
+    ("written", "said"),
     [
         ("json", "Field required"),
         ({"type": "json", "schema": "a INT", "spark_options": {"mode": "FAILFAST"}}, "on_bad_record"),
@@ -326,6 +305,6 @@ def test_an_id_is_asked_for_once(spark, registry) -> None:
         ({"type": "avro", "registry": {"url": "registry:8081"}}, "pattern"),
     ],
 )
-def test_a_format_that_cannot_work_is_refused(format: Any, said: str) -> None:
+def test_a_format_that_cannot_work_is_refused(written: Any, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        Kafka(**DECLARED, format=format)
+        Kafka(**DECLARED, format=written)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -140,7 +139,9 @@ def test_settings_of_an_upsert_do_not_outlive_it(spark, tmp_path):
     sink = Delta(path=path, write="upsert", keys=["id"])
     sink.write(rows(spark, (1, "a")), batch(0))
     with pytest.raises(Fault):
-        sink.write(rows(spark, ("x", "a"), schema="id STRING, name ARRAY<INT>").selectExpr("id", "array(1) name"), batch(1))
+        sink.write(
+            rows(spark, ("x", "a"), schema="id STRING, name ARRAY<INT>").selectExpr("id", "array(1) name"), batch(1)
+        )
     assert spark.conf.get("spark.databricks.delta.write.txnAppId", None) is None
     assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None
     assert [name for name in (table.name for table in spark.catalog.listTables()) if name.startswith("penstock_")] == []

@@ -3,136 +3,32 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
-import struct
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from penstock.problems import Fault
 from penstock.references import MASK
 from penstock.sinks.batch import Batch
 from penstock.sinks.http import Http
-from penstock.sinks.http_requests import seconds_asked_for
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
+from tests.http_service import Reset, Seen, Service, closed_port, serving
 
 pytestmark = pytest.mark.spark
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A request as it arrived."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def key(self) -> str:
-        return self.headers["idempotency-key"]
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass
-class Service:
-    """A server whose answers a test chooses: a status, with headers and a text, or a fault of the network."""
-
-    server: ThreadingHTTPServer
-    answer: Callable[[Seen], tuple[int, dict[str, str], str]] = lambda seen: (200, {}, "")
-    seen: list[Seen] = field(default_factory=list)
-    now: int = 0
-    most_at_once: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    @property
-    def ids(self) -> list[int]:
-        return sorted(seen.json["id"] for seen in self.seen)
-
-
-class Reset(Exception):
-    """The server closes the connection in the middle."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    service: Service
-
-    def handle_one(self) -> None:
-        service = self.service
-        length = int(self.headers.get("Content-Length") or 0)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        seen = Seen(self.command, self.path, headers, self.rfile.read(length))
-        with service.lock:
-            service.seen.append(seen)
-            service.now += 1
-            service.most_at_once = max(service.most_at_once, service.now)
-        try:
-            status, more, text = service.answer(seen)
-        except Reset:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
-            self.close_connection = True
-            return
-        finally:
-            with service.lock:
-                service.now -= 1
-        content = text.encode()
-        with suppress(OSError):  # the client may have lost its patience
-            self.send_response(status)
-            for name, value in (more | {"Content-Length": str(len(content))}).items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
-
-    def log_message(self, *args: Any) -> None:
-        """Nothing."""
-
-    def finish(self) -> None:
-        with suppress(OSError):
-            super().finish()
-
-
 @pytest.fixture
 def service() -> Iterator[Service]:
-    class Own(Handler):
-        pass
-
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 128
-
-        def handle_error(self, *args: Any) -> None:
-            """A test breaks connections on purpose."""
-
-    with Quiet(("127.0.0.1", 0), Own) as server:
-        Own.service = Service(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield Own.service
-        server.shutdown()
+    with serving() as service:
+        yield service
 
 
 @dataclass
@@ -326,8 +222,7 @@ def test_a_task_that_is_retried_loses_no_refusal(service, write, spark, numbers,
     from pyspark import TaskContext
 
     def fails_once(batches):
-        for batch in batches:
-            yield batch
+        yield from batches
         if TaskContext.get().attemptNumber() == 0 and TaskContext.get().partitionId() == 1:
             raise RuntimeError("the machine is lost")
 
@@ -385,19 +280,6 @@ def test_a_certificate_must_be_vouched_for(service, write, numbers, tmp_path):
         Http(url=url, ca_file=str(tmp_path / "none.pem")).probe()
 
 
-@pytest.mark.parametrize(
-    ("asked", "seconds"),
-    [(None, None), ("0", 0), ("7", 7), ("soon", None), ("-1", None), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)],
-)
-def test_what_retry_after_asks_for(asked, seconds):
-    assert seconds_asked_for(asked) == seconds
-
-
-def test_a_date_in_retry_after_is_waited_for():
-    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    assert 55 < (seconds_asked_for(moment) or 0) <= 60
-
-
 # When nothing helps
 
 
@@ -417,10 +299,10 @@ def test_a_dead_server_fails_the_batch_within_the_time_however_many_partitions_t
     sink = Http(url=f"http://127.0.0.1:{closed_port()}", retry_for="2 seconds", max_attempts=50)
     began = time.monotonic()
     with pytest.raises(Fault) as raised:
-        write(sink, numbers(100, partitions=20))
+        write(sink, numbers(60, partitions=60))
     assert raised.value.code == "HTTP002"
     assert "Connection refused" in raised.value.message
-    assert time.monotonic() - began < 10  # 20 partitions on 2 cores, each alone, would take 20 s
+    assert time.monotonic() - began < 30  # 60 partitions on 2 cores, each alone, would take 60 s
 
 
 def test_a_server_that_asks_for_more_time_than_there_is_fails_the_batch_at_once(service, write, numbers):
@@ -445,12 +327,6 @@ def test_no_more_requests_are_under_way_than_allowed(service, write, numbers):
 
 
 # Before the start
-
-
-def closed_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def test_a_probe_connects_and_sends_nothing(service):
@@ -480,34 +356,6 @@ def test_a_column_that_is_not_there_is_told_before_the_start(spark, given, said)
         Http(url="http://127.0.0.1", **given).prepare(spark.sql("SELECT 1 AS id, 'a' AS name"))
     assert raised.value.code == "HTTP004"
     assert said in raised.value.message
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({}, "needs `url`"),
-        ({"url": "ftp://h/x"}, "should start with `http://`"),
-        ({"url": "https://ann:pw@h/x"}, "holds a user or password"),
-        ({"url": "https://{host}/x"}, "rows cannot choose the server"),
-        ({"url": "https://h:99999/x"}, "is not a URL"),
-        ({"url": "http://h", "token": "a", "username": "b", "password": "c"}, "two ways to log in"),
-        ({"url": "http://h", "token": "a", "headers": {"authorization": "b"}}, "two ways to log in"),
-        ({"url": "http://h", "username": "b"}, "go together"),
-        ({"url": "http://h", "token": "a\n"}, "line break"),
-        ({"url": "http://h", "headers": {"X-A": "a\r\nB: c"}}, "line break"),
-        ({"url": "http://h", "headers": {"X A": "a"}}, "no name of a header"),
-        ({"url": "http://h", "headers": {"idempotency-key": "a"}}, "is set by Penstock"),
-        ({"url": "http://h/{id}", "rows_per_request": 2}, "for single rows"),
-        ({"url": "http://h", "method": "DELETE", "rows_per_request": 2}, "for single rows"),
-        ({"url": "http://h?a=b", "endpoint": "c"}, "cannot follow a `?`"),
-        ({"url": "http://h", "timeout": "soon"}, "is not a duration"),
-        ({"url": "http://h", "stop_on": [200]}, "greater than or equal to 400"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(given, said):
-    with pytest.raises(ValidationError) as raised:
-        Http(**given)
-    assert said in str(raised.value)
 
 
 # In a pipeline

@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_written_is_told(folder):
 def test_an_action_is_done_once_for_each_batch_and_name(folder):
     done: list[str] = []
     ran = [
-        batch(number, Notes(LocalStorage(), folder, "q")).once(name, lambda: done.append(f"{name} {number}"))
+        batch(number, Notes(LocalStorage(), folder, "q")).once(name, lambda of=f"{name} {number}": done.append(of))
         for number in (0, 0, 1, 1)  # each batch is run twice, as after a crash
         for name in ("mail", "call")
     ]
@@ -169,7 +169,7 @@ def module(tmp_path, monkeypatch) -> str:
         (
             "each_batch",
             "raising_of_test:f",
-            "AttributeError: 'int' object has no attribute 'y', at raising_of_test.py:3",
+            "'int' object has no attribute 'y', at raising_of_test.py:3",
         ),
         ("each_batch", "deliveries_of_test:one", "it does not take the rows and the batch"),
         ("each_batch", "deliveries_of_test:number", "it is no function"),

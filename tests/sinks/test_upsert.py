@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from penstock.engine.session import Engine
 from penstock.problems import Fault
-from penstock.sinks import Delta, Iceberg
+from penstock.sinks import Delta, Iceberg, Postgres
 from penstock.sinks.batch import Batch
 from penstock.sinks.ledger import InMemory
 from penstock.sinks.sink import SinkSpec
 
 if TYPE_CHECKING:
+    import psycopg
     from pyspark.sql import SparkSession
 
 SCHEMA = "id BIGINT, name STRING, at INT"
@@ -69,9 +70,25 @@ class IcebergTable:
         return [tuple(row) for row in self.spark.table(self.name).collect()]
 
 
+class PostgresTable:
+    unfit = "POSTGRES004"
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self.pg: psycopg.Connection = request.getfixturevalue("pg")
+        self.pg.execute("DROP SCHEMA IF EXISTS penstock CASCADE")  # the ledger of the test before
+        self.url = request.getfixturevalue("postgres").url
+
+    def sink(self, **keys: Any) -> SinkSpec:
+        return Postgres(url=self.url, table="upserts", create_table=True, write="upsert", **keys)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.pg.execute("SELECT * FROM upserts").fetchall()
+
+
 TARGETS: list[Any] = [
     pytest.param(DeltaFolder, id="delta", marks=pytest.mark.spark),
     pytest.param(IcebergTable, id="iceberg", marks=pytest.mark.spark),
+    pytest.param(PostgresTable, id="postgres", marks=[pytest.mark.spark, pytest.mark.services]),
 ]
 
 
@@ -177,7 +194,7 @@ def test_several_columns_may_be_the_key(upsert: Upserts) -> None:
 
 
 def test_names_may_hold_anything(upsert: Upserts) -> None:
-    schema = "`a key` BIGINT, `It's \"Name\"` STRING, `ORDER` INT"
+    schema = '`a key` BIGINT, `It\'s "Name"` STRING, `ORDER` INT'
     keys: dict[str, Any] = {"keys": ["a key", 'It\'s "Name"'], "latest_by": "ORDER", "delete_when": "`ORDER` = 9"}
     upsert((1, "x", 1), (2, "x", 1), schema=schema, **keys)
     upsert((1, "x", 2), (1, "x", 1), (2, "x", 9), schema=schema, **keys)

@@ -171,7 +171,9 @@ def test_a_new_column_is_rescued(folder, kind):
             "_rescued": {"age": "5" if kind == "csv" else 5, "city": "Rome", "_file": f"c.{kind}"},
         },
     ]
-    assert all(sorted(column["name"] for column in version["schema"]["fields"]) == ["id", "name"] for version in it.versions)
+    assert all(
+        sorted(column["name"] for column in version["schema"]["fields"]) == ["id", "name"] for version in it.versions
+    )
 
 
 @each_format
@@ -271,14 +273,12 @@ def test_a_new_field_inside_a_struct_or_an_array_is_added_under_its_path(folder,
     it = folder(kind, "add")
     it.put("a", {"id": 1, "to": {"city": "Oslo"}, "items": [{"n": 1}]})
     it.run()
-    it.put("b", {"id": 2, "to": {"city": "Rome", "zip": "00100"}, "items": [{"n": 2, "sku": "x"}, {"n": 3, "sku": "y"}]})
+    wider = {"id": 2, "to": {"city": "Rome", "zip": "00100"}, "items": [{"n": 2, "sku": "x"}, {"n": 3, "sku": "y"}]}
+    it.put("b", wider)
     it.run()
-    assert it.rows() == [
-        {"id": 1, "to": {"city": "Oslo", "zip": None}, "items": [{"n": 1, "sku": None}]},
-        {"id": 2, "to": {"city": "Rome", "zip": "00100"}, "items": [{"n": 2, "sku": "x"}, {"n": 3, "sku": "y"}]},
-    ]
+    assert it.rows() == [{"id": 1, "to": {"city": "Oslo", "zip": None}, "items": [{"n": 1, "sku": None}]}, wider]
     assert it.restarts == 1
-    assert it.versions[1]["reason"] == "new: to.zip, items[].sku"
+    assert sorted(it.versions[1]["reason"].removeprefix("new: ").split(", ")) == ["items[].sku", "to.zip"]
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])
@@ -375,18 +375,20 @@ def test_fields_without_a_type_of_their_own_are_added_as_text_and_cause_no_loop(
 
 
 def test_csv_values_are_kept_as_they_are_written_and_headers_may_be_in_any_order(folder):
-    it = folder("csv", "add", {"infer_schema": None}, schema_hints="n INT, d DECIMAL(6,2), t TIMESTAMP")
+    plain = {"infer_schema": False, "escape": '"'}
+    it = folder("csv", "add", plain, schema_hints="n INT, d DECIMAL(6,2), t TIMESTAMP")
     place(it.root / "in/a.csv", 'id,zip,n,note\n1,00100,7,"a\nb"\n2,0.10,8,"say ""hi"", x"\n')
     place(it.root / "in/b.csv", "note,n,id,zip\n,1e9,3,TRUE\n")
     place(it.root / "in/c.csv", "id,d,t\n4,1.50,2026-01-01T10:00:00Z\n5,x,y\n")
     place(it.root / "in/empty.csv", "")
     place(it.root / "in/only.csv", "id,zip\n")
-    it = Folder(it.spark, it.root, it.source.model_copy(update={"format": it.source.format.model_copy(update={"escape": '"'})}))
-    it.source.format.model_fields_set.add("escape")
-    rows = it.run().rows()
-    assert [{key: str(value) for key, value in row.items()} for row in rows[:2]] == [
+    rows = [{key: value if key == "_rescued" else str(value) for key, value in row.items()} for row in it.run().rows()]
+    assert sorted(rows, key=lambda row: row["id"]) == [
         {"id": "1", "zip": "00100", "n": "7", "note": "a\nb"},
         {"id": "2", "zip": "0.10", "n": "8", "note": 'say "hi", x'},
+        {"id": "3", "zip": "TRUE", "_rescued": {"n": "1e9", "_file": "b.csv"}},
+        {"id": "4", "d": "1.50", "t": "2026-01-01 10:00:00"},
+        {"id": "5", "_rescued": {"d": "x", "t": "y", "_file": "c.csv"}},
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.actions.check import Judged, StartEngine, needs_of
 from penstock.engine import resolve
-from penstock.engine.dead_letters import ID_LENGTH, Choice, Letter, Place, Reach, once_each, to_letters
+from penstock.engine.dead_letters import (
+    ID_LENGTH,
+    Brief,
+    Choice,
+    Letter,
+    Place,
+    Reach,
+    once_each,
+    to_briefs,
+    to_letters,
+)
 from penstock.engine.file_lines import lines_of
 from penstock.engine.replay_notes import Notes, replayed
 from penstock.paths import is_local
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.session import Engine
 
-_COUNTED = ("id", "node", "check", "reason", "topic", "file", "at")
 _SHORTEST_ID = 4
 
 
@@ -166,8 +175,8 @@ def list_letters(
     with opened(start, selection, environment, start_engine) as project:
         groups: list[Group] = []
         for pipeline in project.pipelines:
-            letters = Choice(node).of(project.read(pipeline, _COUNTED))
-            groups += _counted(letters, pipeline.name, project.replayed(pipeline)) if len(letters) else []
+            letters = to_briefs(Choice(node).of(project.read(pipeline, Brief._fields)))
+            groups += _counted(once_each(letters), pipeline.name, project.replayed(pipeline)) if letters else []
         if node is not None and not groups:
             _require_node(node, project.pipelines, ())
     return ListResult(tuple(sorted(groups, key=lambda group: (-group.letters, group.pipeline, group.node))))
@@ -245,52 +254,21 @@ def _require_node(node: str, pipelines: tuple[Pipeline, ...], seen: Iterable[str
         raise UserError(Problem("DEADLETTER002", message, f"name one of: {', '.join(sorted(known))}"))
 
 
-def _counted(letters: pa.Table, pipeline: str, done: dict[str, str]) -> list[Group]:
-    """Each letter once, by the rule of `once_each`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    key = ["node", "check", "id"]
-    at_once = letters.group_by([*key, "at"]).aggregate(
-        [([], "count_all"), ("reason", "min"), ("topic", "count"), ("file", "count")]
-    )
-    each = (
-        at_once.sort_by([("at", "ascending")])
-        .group_by(key, use_threads=False)
-        .aggregate(
-            [
-                ("count_all", "first"),
-                ("count_all", "sum"),
-                ("topic_count", "max"),
-                ("file_count", "max"),
-                ("at", "min"),
-                ("at", "max"),
-                ("reason_min", "first"),
-            ]
-        )
-    )
-    of_file = pc.if_else(pc.greater(each["file_count_max"], 0), each["count_all_first"], each["count_all_sum"])
-    count = pc.if_else(pc.greater(each["topic_count_max"], 0), 1, of_file)
-    again = pc.if_else(pc.is_in(each["id"], pa.array(list(done), pa.string())), count, 0)
-    groups = (
-        each.append_column("letters", count)
-        .append_column("again", again)
-        .sort_by([("at_min", "ascending")])
-        .group_by(["node", "check"], use_threads=False)
-        .aggregate(
-            [("letters", "sum"), ("again", "sum"), ("at_min", "min"), ("at_max", "max"), ("reason_min_first", "first")]
-        )
-    )
+def _counted(letters: Iterable[Brief], pipeline: str, done: Mapping[str, str]) -> list[Group]:
+    """Groups of letters that come oldest first."""
+    grouped: dict[tuple[str, str], list[Brief]] = {}
+    for letter in letters:
+        grouped.setdefault((letter.node, letter.check), []).append(letter)
     return [
         Group(
             pipeline,
-            row["node"],
-            row["check"],
-            row["letters_sum"],
-            row["again_sum"],
-            row["at_min_min"],
-            row["at_max_max"],
-            row["reason_min_first_first"],
+            node,
+            check,
+            len(members),
+            sum(letter.id in done for letter in members),
+            members[0].at,
+            members[-1].at,
+            members[0].reason,
         )
-        for row in groups.to_pylist()
+        for (node, check), members in grouped.items()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +30,7 @@ _STYLES = {"sent": "bold green", "would be sent": "green", "failed": "bold red",
 _SHOWN_BYTES = 10_000
 _SHOWN_LATE = 20
 _ID = 12
+_NEAR_DAYS = 180
 
 Node = Annotated[
     str | None, typer.Option("--node", help="Those of this source, step or sink.", metavar="NAME", show_default=False)
@@ -166,34 +167,29 @@ def _show_list(result: ListResult, limit: int) -> None:
     if not result.groups:
         out.print("[bold green]✓[/] no dead letters")
         return
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 1, 0))
     several = len({group.pipeline for group in result.groups}) > 1
-    for name, how in (
-        *([("pipeline", {})] if several else []),
-        ("node", {}),
-        ("check", {}),
-        ("letters", {"justify": "right"}),
-        ("replayed", {"justify": "right"}),
-        ("first", {"no_wrap": True}),
-        ("last", {"no_wrap": True}),
-        ("reason of one", {"overflow": "fold"}),
-    ):
-        table.add_column(name, **how)  # type: ignore[arg-type]
+    for name in (*(["pipeline"] if several else []), "node"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("check, and a reason", overflow="fold", ratio=1)
+    for name in ("letters", "replayed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("first", "last"):
+        table.add_column(name, no_wrap=True)
     for group in result.groups[:limit]:
         table.add_row(
             *([Text(group.pipeline)] if several else []),
             Text(group.node, "bold"),
-            Text(group.check),
+            Text.assemble(group.check, "\n", (group.reason or "", "dim")),
             Text(f"{group.letters:,}", "bold red" if group.letters > group.replayed else "dim"),
             Text(f"{group.replayed:,}" if group.replayed else "–", "green" if group.replayed else "dim"),
-            Text(_moment(group.first), "dim"),
-            Text(_moment(group.last), "dim"),
-            Text(group.reason or "", overflow="fold"),
+            Text(_short_moment(group.first), "dim"),
+            Text(_short_moment(group.last), "dim"),
         )
     out.print(table)
     more = len(result.groups) - limit
     left = f", {more:,} more groups: `--limit` shows them" if more > 0 else ""
-    out.print(f"\n[bold]{counted(result.letters, 'dead letter')}[/][dim]{left}[/]")
+    out.print(f"[bold]{counted(result.letters, 'dead letter')}[/][dim]{left}[/]")
 
 
 def _show_letter(one: Shown) -> None:
@@ -254,6 +250,13 @@ def _readable(value: bytes | None) -> str:
 
 def _moment(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else "–"
+
+
+def _short_moment(moment: datetime | None) -> str:
+    """Without what is plain: the year of a moment that is near."""
+    if moment is None:
+        return "–"
+    return f"{moment:%m-%d %H:%M}" if abs((datetime.now(UTC) - moment).days) < _NEAR_DAYS else f"{moment:%Y-%m-%d}"
 
 
 def _show_replay(result: ReplayResult) -> None:

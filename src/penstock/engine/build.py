@@ -10,6 +10,7 @@ from penstock.durations import to_spark
 from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.session import Engine
+from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
 from penstock.records import HIDDEN
@@ -38,10 +39,12 @@ class Built:
     query: Query
     session: SparkSession
     frames: Mapping[str, DataFrame]
+    routed: tuple[DataFrame, ...] = ()
+    """Dead letters that leave with the rows, as the sink takes them."""
 
     @property
     def rows(self) -> DataFrame:
-        return self.frames[self.query.name]
+        return self.frames[self.query.name].drop(HIDDEN)
 
 
 def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[str, str]) -> Built:
@@ -50,13 +53,34 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
     for source in pipeline.sources_of(query.name):
         needed |= source.spec.session_settings
     session = engine.session(needed | dict(settings))
-    return Built(query, session, frames(session, pipeline, query.name))
+    judged: dict[str, DataFrame] = {}
+    routed = routed_nodes(pipeline, query)
+    made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed))
+    place = routed_letters(query)
+    if place is None:
+        return Built(query, session, made)
+    if is_stateful(made[query.name]):
+        raise UserError(
+            Problem("RECORD006", f"query `{query.name}` keeps state, so dead letters cannot leave with its rows",
+                    "remove `dead_letter_topic`: they leave through a query of their own then",
+                    query.sink.origin.at("dead_letter_topic"))
+        )  # fmt: skip
+    letters = [records.dead_letters(judged[name], name) for name in routed]
+    return Built(query, session, made, tuple(place.encoded(one) for one in letters))
 
 
 def frames(
-    session: SparkSession, pipeline: Pipeline, name: str, samples: Mapping[str, DataFrame] | None = None
+    session: SparkSession,
+    pipeline: Pipeline,
+    name: str,
+    samples: Mapping[str, DataFrame] | None = None,
+    judged: dict[str, DataFrame] | None = None,
+    carry: bool = False,
 ) -> dict[str, DataFrame]:
-    """The rows of a node and of all it is made from, each also a temporary view; `samples` stand in for sources."""
+    """The rows of a node and of all it is made from, each also a temporary view; `samples` stand in for sources.
+
+    `judged` gets the rows of each node with their verdicts. `carry` hands the origin of a record on from step to step.
+    """
     made: dict[str, DataFrame] = {}
     aside = pipeline.nodes[name].spec
     asked = aside.dead_letters if isinstance(aside, DeadLetters) else None
@@ -75,8 +99,10 @@ def frames(
             if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(rows):
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             "set `expect` on a source or a step before it", ("expect",))  # fmt: skip
+            if judged is not None:
+                judged[node.name] = rows
             if node.name != asked:
-                rows = records.kept(rows, node, pipeline.functions, carry=asked is not None)
+                rows = records.kept(rows, node, pipeline.functions, carry=carry or asked is not None)
                 if node.spec.watermark is not None:
                     rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
@@ -175,7 +201,11 @@ def start(
     query, sink = built.query, built.query.sink
     stateful = is_stateful(built.rows)
     native = is_native(pipeline, query, stateful)
-    rows = sink.spec.encoded(built.rows) if native else built.rows
+    rows = built.rows
+    if native:
+        rows = sink.spec.encoded(rows)
+        for letters in built.routed:
+            rows = rows.unionByName(letters, allowMissingColumns=True)
     counted = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
     writer = counted.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))

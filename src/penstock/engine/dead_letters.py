@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from penstock.connections.kafka import KafkaAddress
@@ -30,6 +32,8 @@ SCHEMA = f"id STRING, node STRING, check STRING, reason STRING, raw BINARY, {ORI
 UNREADABLE = "DEADLETTER003"
 ID_LENGTH = 64
 _LOG = "_spark_metadata"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,21 @@ class Letter:
         }
 
 
+class Brief(NamedTuple):
+    """As much of a letter as is needed to count it."""
+
+    id: str
+    node: str
+    check: str
+    reason: str | None
+    topic: str | None
+    file: str | None
+    at: datetime | None
+
+
+L = TypeVar("L", Letter, Brief)
+
+
 @dataclass(frozen=True)
 class Reach:
     """How places are reached: local files as they are, everything else through Spark, started when first needed."""
@@ -89,18 +108,21 @@ class Choice:
     """Whole ids or their beginnings."""
 
     def of(self, letters: pa.Table) -> pa.Table:
+        if self == Choice():
+            return letters
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         if self.node is not None:
             letters = letters.filter(pc.equal(letters["node"], self.node))
         if self.checks:
-            letters = letters.filter(pc.is_in(letters["check"], _strings(self.checks)))
+            letters = letters.filter(_any_of([pc.equal(letters["check"], check) for check in self.checks]))
         if self.ids:
-            chosen = pc.is_in(letters["id"], _strings(self.ids))
-            for beginning in self.ids:
-                if len(beginning) < ID_LENGTH:
-                    chosen = pc.or_(chosen, pc.starts_with(letters["id"], beginning))
-            letters = letters.filter(chosen)
+            whole = {id_ for id_ in self.ids if len(id_) == ID_LENGTH}
+            found = [pc.starts_with(letters["id"], one) for one in self.ids if one not in whole]
+            if whole:
+                found.append(pc.is_in(letters["id"], pa.array(sorted(whole), pa.string())))
+            letters = letters.filter(_any_of(found))
         return letters
 
 
@@ -119,7 +141,7 @@ class Place:
         wanted = columns or tuple(arrow_schema().names)
         schema = pa.schema([arrow_schema().field(name) for name in wanted])
         tables = [table.select(wanted).cast(schema) for table in self._tables(wanted)]
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        return _joined(tables, schema)
 
     def _tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         spec = self.pipeline.dead_letters
@@ -161,29 +183,42 @@ class Place:
 
 
 def to_letters(table: pa.Table, pipeline: str) -> list[Letter]:
+    columns = {name: _values(table, name) for name in table.column_names}
+    headers = ([(one["key"], one["value"]) for one in each or ()] for each in columns.pop("headers"))
     return [
-        Letter(**row, headers=tuple((header["key"], header["value"]) for header in headers or ()), pipeline=pipeline)
-        for row in table.to_pylist()
-        for headers in [row.pop("headers")]
+        Letter(pipeline=pipeline, headers=tuple(each), **dict(zip(columns, row, strict=True)))
+        for row, each in zip(zip(*columns.values(), strict=True), headers, strict=True)
     ]
 
 
-def once_each(letters: list[Letter]) -> list[Letter]:
+def to_briefs(table: pa.Table) -> list[Brief]:
+    return [Brief(*row) for row in zip(*(_values(table, name) for name in Brief._fields), strict=True)]
+
+
+def _values(table: pa.Table, name: str) -> list[Any]:
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(table.schema.field(name).type):
+        return list(table[name].to_pylist())
+    # Through numbers: Arrow imports pandas to make moments.
+    numbers = table[name].cast(pa.int64()).to_pylist()
+    return [None if one is None else _EPOCH + timedelta(microseconds=one) for one in numbers]
+
+
+def once_each(letters: Iterable[L]) -> list[L]:
     """Without what was put aside a second time because it was read a second time, oldest first.
 
     A place in a topic holds one record. Of one file, records that are alike are put aside in one batch: what has the
     same id and another time was read again. Without an origin nothing tells the two apart, and all are kept.
     """
     first: dict[str, datetime | None] = {}
-    kept, taken = [], set()
-    for letter in sorted(letters, key=lambda letter: (letter.at is not None and letter.at.timestamp(), letter.id)):
-        if letter.topic is not None:
-            if letter.id in taken:
-                continue
-            taken.add(letter.id)
-        elif letter.file is not None and first.setdefault(letter.id, letter.at) != letter.at:
-            continue
-        kept.append(letter)
+    kept = []
+    for letter in sorted(letters, key=lambda letter: (letter.at or _NEVER, letter.id)):
+        is_first = letter.id not in first
+        at = first.setdefault(letter.id, letter.at)
+        read_again = letter.topic is not None or (letter.file is not None and letter.at != at)
+        if is_first or not read_again:
+            kept.append(letter)
     return kept
 
 
@@ -201,19 +236,30 @@ def arrow_schema() -> pa.Schema:
 
 def _in_parquet(folder: Path, storage: Storage, columns: tuple[str, ...]) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
     files = [*_logged(folder, storage), *_of_batches(folder)]
-    # Without a zone: Spark's INT96 has none, and means UTC.
-    naive = [
-        field.with_type(pa.timestamp("us")) if pa.types.is_timestamp(field.type) else field for field in arrow_schema()
-    ]
-    reading = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    schema = pa.schema([arrow_schema().field(name) for name in columns])
+
+    def read(file: str) -> pa.Table:
+        # File by file: Arrow's datasets, and `pa.array`, would import pandas. That takes longer than all the rest.
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+            return opened.read(list(columns)).select(list(columns)).cast(schema)
+
     try:
-        found = ds.dataset(files, pa.schema(naive), ds.ParquetFileFormat(read_options=reading))
-        return found.to_table(list(columns))
-    except (OSError, pa.ArrowException) as error:
+        with ThreadPoolExecutor(max_workers=8) as threads:
+            return pa.Table.from_batches(
+                [batch for table in threads.map(read, files) for batch in table.to_batches()], schema
+            )
+    except (OSError, KeyError, pa.ArrowException) as error:
         raise _unreadable(str(folder), error) from None
+
+
+def _joined(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch for table in tables for batch in table.to_batches()], schema)
 
 
 def _logged(folder: Path, storage: Storage) -> list[str]:
@@ -274,10 +320,10 @@ def _readable(name: str, value: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(value or b"").decode("ascii")}
 
 
-def _strings(values: tuple[str, ...]) -> pa.Array:
-    import pyarrow as pa
+def _any_of(conditions: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
 
-    return pa.array(values, pa.string())
+    return reduce(pc.or_, conditions)
 
 
 def _unreadable(place: str, error: object) -> Fault:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from penstock.connections.kafka import KafkaAddress
 from penstock.engine.dead_letters import Letter
 from penstock.engine.records import DECODED
-from penstock.paths import has_glob, is_within
+from penstock.paths import has_glob, is_local, is_within, to_local
 from penstock.pipeline.model import Pipeline, Source
 from penstock.sources.files import Files
 
@@ -73,7 +73,7 @@ def home_of(letter: Letter, pipeline: Pipeline, is_mended: bool) -> Home:
                 f"it is a row that `{letter.node}` made, not the record of the file; export it, write the record in the"
                 " columns of the source, and replay that"
             )
-        return Home(_of_file(letter.file, sources), folder=unquote(letter.file).rpartition("/")[0])
+        return Home(_of_file(letter.file, sources), folder=_folder(letter.file))
     if not isinstance(node, Source):
         raise Homeless(f"nothing tells which record the row of `{letter.node}` was made from")
     if isinstance(node.spec, Files):
@@ -96,6 +96,11 @@ def _reads(source: Source, topic: str) -> bool:
     pattern = getattr(spec, "topic_pattern", None)
     named = (*getattr(spec, "topics", ()), *getattr(spec, "assign", ()))
     return topic in named or bool(pattern and re.fullmatch(pattern, topic))
+
+
+def _folder(file: str) -> str:
+    plain = str(to_local(unquote(file))) if is_local(file) else unquote(file)
+    return plain.rpartition("/")[0]
 
 
 def _of_file(file: str, sources: tuple[Source, ...]) -> Source:

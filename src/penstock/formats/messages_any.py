@@ -19,9 +19,9 @@ from penstock.formats.messages import (
 from penstock.formats.messages_avro import AvroMessageRead, AvroMessageWrite
 
 _Read = (
-    Annotated[AvroMessageRead, Tag("avro")]
+    Annotated[JsonMessageRead, Tag("json")]  # first: where a key is missing, the first one explains it
+    | Annotated[AvroMessageRead, Tag("avro")]
     | Annotated[CsvMessageRead, Tag("csv")]
-    | Annotated[JsonMessageRead, Tag("json")]
     | Annotated[RawMessageRead, Tag("raw")]
     | Annotated[TextMessageRead, Tag("text")]
 )

@@ -105,7 +105,7 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         # Spark's own sink notes the query id by itself, under the same name as `write` does.
         writer = writer.format("delta").options(**given_options(self))
-        return writer.start(self.path) if self.path is not None else writer.toTable(self.table or "")
+        return writer.start(self.path) if self.path is not None else writer.toTable(self._target(writer._spark))
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         spark = rows.sparkSession

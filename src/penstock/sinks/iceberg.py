@@ -113,7 +113,7 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
                 spark.sql(lake_sql.add_columns(target, new))
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
-        return writer.format("iceberg").options(**given_options(self)).toTable(self.table)
+        return writer.format("iceberg").options(**given_options(self)).toTable(full_name(writer._spark, self.table))
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         from pyspark.sql.functions import lit

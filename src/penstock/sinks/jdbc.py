@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -105,7 +105,7 @@ class Jdbc(SinkSpec, WithSparkOptions):
             database.ensure_ledger()
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        from pyspark.sql.functions import lit, spark_partition_id
+        from pyspark.sql.functions import lit, spark_partition_id, udf
 
         if self.batch_sql is not None:
             self.prepare(rows)  # its columns are not known before
@@ -118,10 +118,10 @@ class Jdbc(SinkSpec, WithSparkOptions):
             return
         staged = Staged.of(batch, self.ledger_schema, tuple(target))
         # A task may be tried again after it has committed: then its rows are there twice, under two attempts.
-        attempt = _attempt()(spark_partition_id())
+        attempt = udf(_attempt, "bigint", useArrow=True).asNondeterministic()(spark_partition_id())
         marks = {RUN: lit(staged.run), PARTITION: spark_partition_id(), ATTEMPT: attempt}
-        database.stage(rows.toDF(*target).withColumns(marks), staged)
-        database.merge(staged, self.table, batch)
+        count = database.stage(rows.toDF(*target).withColumns(marks), staged)
+        database.merge(staged, count, self.table, batch)
 
     def hidden(self, text: str) -> str:
         """The text without passwords, also those that stand in the URL."""
@@ -130,7 +130,8 @@ class Jdbc(SinkSpec, WithSparkOptions):
         return Mask(secrets, {secret: secret for secret in secrets})(text)
 
     def _database(self, rows: DataFrame) -> Database:
-        known = {"driver": name for start, name in _DRIVERS.items() if self.url.startswith(start)}
+        driver = next((name for start, name in _DRIVERS.items() if self.url.startswith(start)), None)
+        known = {"driver": driver} if driver else {}
         return Database(rows.sparkSession, known | given_options(self), self.table, self.ledger_schema, self.hidden)
 
 
@@ -151,16 +152,9 @@ def _fitting(names: list[str], known: list[str], table: str) -> list[str]:
     return found
 
 
-def _attempt() -> Any:
+def _attempt(partition: int) -> int:
     """The number of the running attempt of a task, unique in a run."""
-    import pandas as pd
     from pyspark import TaskContext
-    from pyspark.sql.functions import pandas_udf
 
-    def attempt(partition: pd.Series) -> pd.Series:
-        context = TaskContext.get()
-        return pd.Series([context.taskAttemptId() if context else 0] * len(partition))
-
-    # PySpark reads these, and cannot find `pd` when they are texts.
-    attempt.__annotations__ = {"partition": pd.Series, "return": pd.Series}
-    return pandas_udf(attempt, "bigint").asNondeterministic()
+    context = TaskContext.get()
+    return context.taskAttemptId() if context is not None else partition

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.problems import Fault
 
 if TYPE_CHECKING:
-    from py4j.protocol import Py4JJavaError
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.sinks.batch import Batch
 
 RUN, PARTITION, ATTEMPT = "penstock_run", "penstock_partition", "penstock_attempt"
 _LEDGER = "penstock_ledger"
-_LEDGER_COLUMNS = (
-    "query_id VARCHAR(80) NOT NULL, sink VARCHAR(160) NOT NULL, batch DECIMAL(19) NOT NULL, PRIMARY KEY (query_id, sink)"
-)
+_LEDGER_COLUMNS = "query_id VARCHAR(80) NOT NULL, sink VARCHAR(160) NOT NULL, batch DECIMAL(19) NOT NULL"
 _CONNECTION_STATES = ("08", "28")
 _AT_ONCE = 500
 """Values in one list: Oracle takes no more than 1000."""
@@ -85,12 +82,12 @@ class Database:
             if self._is_there(connection):
                 return
             try:
-                _run(connection, f"CREATE TABLE {self._ledger} ({_LEDGER_COLUMNS})")
+                _run(connection, f"CREATE TABLE {self._ledger} ({_LEDGER_COLUMNS}, PRIMARY KEY (query_id, sink))")
             except _java_error() as error:
                 if not self._is_there(connection):  # somebody else may have made it just now
                     raise Fault("JDBC004", f"the ledger {self._ledger} cannot be made: {self._said(error)}",
-                                "grant the user the right to make tables, name a schema where it may"
-                                " (`ledger_schema`), or do without: `ledger: false`", ("ledger",)) from None  # fmt: skip
+                                "let the user make tables, name a schema where it may (`ledger_schema`),"
+                                " or do without: `ledger: false`", ("ledger",)) from None  # fmt: skip
 
     def has(self, batch: Batch) -> bool:
         with self._connected() as connection:
@@ -100,13 +97,19 @@ class Database:
         with self._refusals():
             rows.write.format("jdbc").options(**{**self._options, "dbtable": table}).mode("append").save()
 
-    def stage(self, rows: DataFrame, staged: Staged) -> None:
-        """Each task writes its rows in a transaction of its own into a table that is made anew."""
-        with self._refusals():
-            rows.write.format("jdbc").options(**{**self._options, "dbtable": staged.table}).mode("overwrite").save()
+    def stage(self, rows: DataFrame, staged: Staged) -> int:
+        """Each task writes its rows in a transaction of its own into a table that is made anew. Gives their number."""
+        from pyspark.sql import Observation
+        from pyspark.sql.functions import count, lit
 
-    def merge(self, staged: Staged, table: str, batch: Batch) -> None:
-        """Takes the staged rows into the table and notes the batch: both or nothing, and once."""
+        seen = Observation()
+        counted = rows.observe(seen, count(lit(1)).alias("rows"))
+        with self._refusals():
+            counted.write.format("jdbc").options(**{**self._options, "dbtable": staged.table}).mode("overwrite").save()
+        return int(seen.get["rows"])
+
+    def merge(self, staged: Staged, rows: int, table: str, batch: Batch) -> None:
+        """Takes the staged rows into the table and notes the batch: both or nothing, and once. Raises Fault."""
         quoted = [self._dialect.quoteIdentifier(name) for name in staged.columns]
         run, attempt = map(self._dialect.quoteIdentifier, (RUN, ATTEMPT))
         names = ", ".join(quoted)
@@ -115,8 +118,14 @@ class Database:
             connection.setAutoCommit(False)
             try:
                 if self._advance(connection, batch):
+                    taken = 0
                     for some in _slices(self._last_attempts(connection, staged)):
-                        _run(connection, f"{insert}({', '.join('?' * len(some))})", staged.run, *some)
+                        taken += _run(connection, f"{insert}({', '.join('?' * len(some))})", staged.run, *some)
+                    if taken != rows:
+                        connection.rollback()
+                        raise Fault("JDBC006", f"{rows} rows were staged, and {taken} of them are left",
+                                    "run again: the batch is staged anew. See that no other run uses a copy of this"
+                                    " checkpoint")  # fmt: skip
                 connection.commit()
             except _java_error() as error:
                 with suppress(_java_error()):  # a connection that is lost has rolled back by itself
@@ -205,8 +214,8 @@ class Database:
                 raise
             raise self._refused(java) from None
 
-    def _fault(self, error: Py4JJavaError) -> Fault:
-        return self._refused(_java_of(error) or error.java_exception)
+    def _fault(self, error: BaseException) -> Fault:
+        return self._refused(_java_of(error) or _thrown(error))
 
     def _refused(self, java: Any) -> Fault:
         said = self._words(java)
@@ -221,8 +230,8 @@ class Database:
                      "mend the value in the step, or give the staging table another type: `column_types`",
                      ("table",))  # fmt: skip
 
-    def _said(self, error: Py4JJavaError) -> str:
-        return self._words(_java_of(error) or error.java_exception)
+    def _said(self, error: BaseException) -> str:
+        return self._words(_java_of(error) or _thrown(error))
 
     def _words(self, java: Any) -> str:
         return self._hidden(" ".join(str(java.getMessage() or java.toString()).split()))
@@ -254,16 +263,21 @@ def _bind(statement: Any, values: Sequence[Any]) -> None:
             statement.setString(number, value)
 
 
-def _java_error() -> type[Py4JJavaError]:
+def _java_error() -> type[Exception]:
     from py4j.protocol import Py4JJavaError
 
-    return Py4JJavaError
+    kind: type[Exception] = Py4JJavaError
+    return kind
+
+
+def _thrown(error: BaseException) -> Any:
+    """What Java has thrown, from an error of Py4J or of PySpark."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def _java_of(error: BaseException) -> Any:
     """The database's own exception behind an error of Spark: the innermost that the driver has thrown, or None."""
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    found = None
+    java, found = _thrown(error), None
     while java is not None:
         if _state(java) or "SQL" in java.getClass().getName():
             found = java

@@ -62,6 +62,12 @@ class Kafka(SinkSpec, KafkaAddress):
     )
     partition_column: str | None = Field(None, description="The column, INT, that says which partition a row goes to.")
 
+    dead_letter_topic: str | None = Field(
+        None,
+        description="The topic of the dead letters of a query that keeps no state: they leave with its rows, in place"
+        " of a query of their own.",
+    )
+
     acks: Literal["all", 0, 1] = spark_option(
         "all", "Who must have a record before it counts as written: `all` replicas, the leader (1), nobody (0).",
         name="kafka.acks",
@@ -146,6 +152,7 @@ class Kafka(SinkSpec, KafkaAddress):
         self.format.check(rows, columns)
         if self.key:
             self._key_writer(rows).check(rows, self.key)
+        self.encoded(rows)  # asks the registry, where there is one
 
     def encoded(self, rows: DataFrame) -> DataFrame:
         """Columns `topic, key, value, partition, headers`, as Spark's Kafka sink takes them."""

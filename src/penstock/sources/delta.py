@@ -47,9 +47,7 @@ class Delta(StaticOrStream, WithSparkOptions):
     max_files_per_trigger: int | None = spark_option(
         None, "At most so many files in a batch; Delta's default is 1000.", gt=0
     )
-    max_bytes_per_trigger: int | str | None = spark_option(
-        None, "About so many bytes in a batch, such as `1g`."
-    )
+    max_bytes_per_trigger: int | str | None = spark_option(None, "About so many bytes in a batch, such as `1g`.")
     skip_change_commits: bool = spark_option(False, "Passes over commits that change or remove rows.")
     ignore_changes: bool = spark_option(
         False, "Gives every row of a file that was rewritten again: those that did not change come twice."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.kafka_offsets import Offsets, to_json
@@ -29,54 +29,57 @@ def to_moment(value: int | str) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 
-def _checked(value: int | str) -> int | str:
+def _checked(value: Any) -> Any:
     try:
         to_moment(value)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        # Said once: a union would say it for each of its members.
         raise PydanticCustomError(
             "moment", "should be a time such as `2026-01-31T12:00:00Z`, or milliseconds since 1970"
         ) from None
     return value
 
 
-Moment = Annotated[int | str, AfterValidator(_checked)]
-
-
-def _kind_of_moment(value: Any) -> str:
-    return "each" if isinstance(value, dict) else "one"
-
-
+Moment = Annotated[int | str, BeforeValidator(_checked)]
 Moments = Annotated[
-    Annotated[Moment, Tag("one")] | Annotated[dict[int, Moment], Tag("each")], Discriminator(_kind_of_moment)
-]
-TopicMoments = Annotated[
-    Annotated[Moment, Tag("one")] | Annotated[dict[str, Moments], Tag("each")], Discriminator(_kind_of_moment)
+    Annotated[Moment, Tag("moment")] | Annotated[dict[int, Moment], Tag("partitions")],
+    Discriminator(lambda value: "partitions" if isinstance(value, dict) else "moment"),
 ]
 
 
 class AtTimestamp(Spec):
     """The first record that is as late as a moment, in each partition."""
 
-    timestamp: TopicMoments = Field(
-        description="Such as `2026-01-31T12:00:00Z`, or milliseconds: for all topics, `{topic: …}`, or"
-        " `{topic: {partition: …}}`."
+    timestamp: Moment | None = Field(
+        None, description="For all partitions: such as `2026-01-31T12:00:00Z` (UTC without a zone), or milliseconds."
+    )
+    timestamps: dict[str, Moments] = Field(
+        default_factory=dict, description="Or a moment for each topic, `{topic: …}` or `{topic: {partition: …}}`."
     )
     if_none: Literal["fail", "latest"] = Field(
         "fail", description="Where no record is as late: `fail`, or begin at the end. An ending is the end then."
     )
 
-
-def _kind(value: Any) -> str | None:
-    if isinstance(value, AtTimestamp) or (isinstance(value, dict) and "timestamp" in value):
-        return "timestamp"
-    return "offsets" if isinstance(value, dict) else "word"
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.timestamp is None) is not bool(self.timestamps):
+            raise PydanticCustomError("moment", "give one of `timestamp` and `timestamps`")
+        return self
 
 
 def _position(*words: str) -> Any:
+    def kind(value: Any) -> str | None:
+        if isinstance(value, AtTimestamp) or (isinstance(value, dict) and {"timestamp", "timestamps"} & value.keys()):
+            return "timestamp"
+        if isinstance(value, dict):
+            return "offsets"
+        return "word" if value in words else None
+
+    spelled = ", ".join(f"`{word}`" for word in words)
     return Discriminator(
-        _kind,
+        kind,
         custom_error_type="position",
-        custom_error_message=f"should be {', '.join(words)}, `{{topic: {{partition: offset}}}}` or `{{timestamp: …}}`",
+        custom_error_message=f"should be {spelled}, `{{topic: {{partition: offset}}}}` or `{{timestamp: …}}`",
     )
 
 
@@ -86,13 +89,13 @@ Starting = Annotated[
     Annotated[Literal["earliest", "latest"], Tag("word")]
     | Annotated[AtTimestamp, Tag("timestamp")]
     | Annotated[_Offsets, Tag("offsets")],
-    _position("`earliest`", "`latest`"),
+    _position("earliest", "latest"),
 ]
 Ending = Annotated[
     Annotated[Literal["latest"], Tag("word")]
     | Annotated[AtTimestamp, Tag("timestamp")]
     | Annotated[_Offsets, Tag("offsets")],
-    _position("`latest`"),
+    _position("latest"),
 ]
 
 
@@ -108,14 +111,13 @@ def position_options(edge: Edge, position: Any, partitions: Callable[[], Partiti
     if not isinstance(position, AtTimestamp):
         rest = _EARLIEST if edge == "starting" else _LATEST
         return {f"{edge}Offsets": to_json(_everywhere(position, partitions(), rest, edge))}
-    strategy = {f"{edge}OffsetsByTimestampStrategy": "latest"} if position.if_none == "latest" else {}
-    if edge == "ending":
-        strategy = {}
-    if not isinstance(position.timestamp, dict):
+    to_the_end = edge == "starting" and position.if_none == "latest"
+    strategy = {"startingOffsetsByTimestampStrategy": "latest"} if to_the_end else {}
+    if position.timestamp is not None:
         return {f"{edge}Timestamp": str(to_moment(position.timestamp))} | strategy
     found = partitions()
     moments: Offsets = {}
-    for topic, moment in position.timestamp.items():
+    for topic, moment in position.timestamps.items():
         if isinstance(moment, dict):
             moments[topic] = {partition: to_moment(each) for partition, each in moment.items()}
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from penstock.durations import Duration
 from penstock.records import Expectation, OnBadRecord
@@ -95,6 +96,12 @@ class StaticOrStream(SourceSpec):
         description="Static reads: how fresh the table is kept. `batch` reads it anew for every batch; a duration"
         " restarts the query that often. Files can only be refreshed by a restart.",
     )
+
+    @model_validator(mode="after")
+    def _only_static_reads_are_refreshed(self) -> Self:
+        if self.refresh is not None and not self.is_static:
+            raise PydanticCustomError("refresh", "`refresh` is for `read: static`; a stream is always fresh")
+        return self
 
     @property
     def is_static(self) -> bool:

@@ -161,9 +161,6 @@ def _cared_for(query: RunningQuery, view: QueryView, refreshed: dict[int, _Drain
             return replace(view, problem=query.exception)
         return _restarted(query, view)
     if view.state == "done":
-        if id(query) in refreshed:
-            del refreshed[id(query)]
-            return _restarted(query, view)
         return view
     problem = too_many_bad(view, query.max_bad_share)
     if problem is not None:
@@ -171,6 +168,9 @@ def _cared_for(query: RunningQuery, view: QueryView, refreshed: dict[int, _Drain
         return replace(view, state="failed", problem=query.exception)
     if id(query) in refreshed or query.is_stale:
         refreshed.setdefault(id(query), _Drain()).go_on(query, at_once=False)
+        if not query.is_active:
+            del refreshed[id(query)]
+            return _restarted(query, view)
     return view
 
 

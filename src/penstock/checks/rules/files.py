@@ -182,12 +182,15 @@ def file_changed_after_read(subject: Subject) -> Iterator[Finding]:
 def missing_path(subject: Subject) -> Iterator[Finding]:
     """The path of a source does not exist.
 
-    Spark would fail at the first start. Most often a word is misspelled, or the folder is still to be made.
+    Spark would fail at the first start. Most often a word is misspelled, or the folder is still to be made. A folder
+    that a sink of the project writes into is no mistake: it will be there once that sink has run.
     """
+    sinks = [sink.spec for pipeline in (subject.pipeline, *subject.others) for sink in pipeline.sinks]
+    to_come = {subject.path(path) for sink in sinks if (path := getattr(sink, "path", None))}
     for source in subject.pipeline.sources:
         written = getattr(source.spec, "path", None)
         folder = subject.disk.folders.get(subject.path(written)) if written else None
-        if folder is not None and not folder.exists:
+        if written and folder is not None and not folder.exists and subject.path(written) not in to_come:
             yield (
                 f"the path of source `{source.name}` does not exist: `{written}`",
                 "make the folder, or name one that exists",

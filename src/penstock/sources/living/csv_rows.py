@@ -6,25 +6,22 @@ file by one task and from its start, and Python code gives each value the name t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.problems import Fault
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
-from penstock.sources.living import schemas
-from penstock.sources.living.found import MARK, Found, careful, partitions_of, reader, refusal, reserved
+from penstock.sources.living import csv_headers, schemas
+from penstock.sources.living.csv_headers import FILE, NAMES, TEXT, TOO_LONG, VALUES, Batches
+from penstock.sources.living.found import MARK, Found, careful, partitions_of, reader, refusal, reserved, step_of
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from penstock.sources.files import Files
     from penstock.sources.living.versions import Version
 
-_FILE, _NAMES, _VALUES, _TOO_LONG = "_penstock_file", "_penstock_names", "_penstock_values", "_penstock_too_long"
-_TEXT = "_penstock_text"
 _TYPED = "_penstock_typed"
 # By position, so that the whole first line is there to be read as the header; multiLine keeps a file in one task.
 _BY_POSITION = {"header": "false", "multiLine": "true", "enforceSchema": "true", "inferSchema": "false"}
@@ -46,13 +43,13 @@ def rows(source: Files, spark: SparkSession, version: Version) -> DataFrame:
     partitions = lines.columns[version.width + 2 :]
     own = [name for name in schema.names if name.lower() not in {name.lower() for name in partitions}]
     named = _named(lines, source, version, own, partitions)
-    names = coalesce(col(_NAMES), array().cast("array<string>"))
+    names = coalesce(col(NAMES), array().cast("array<string>"))
     if source.on_new_columns == "add":
         known = [lit(name.lower()) for name in (*own, *reserved(source, partitions))]
-        named = named.where(refusal(source, version, _unlike(names, array(*known)), col(_FILE)))
+        named = named.where(refusal(source, version, _unlike(names, array(*known)), col(FILE)))
     if source.on_new_columns == "fail":
         ignored = array(*map(lit, partitions)).cast("array<string>")
-        named = named.where(refusal(source, version, array_except(names, ignored), col(_FILE)))
+        named = named.where(refusal(source, version, array_except(names, ignored), col(FILE)))
     return _shaped(named, source, schema, own, partitions)
 
 
@@ -99,7 +96,7 @@ def _lines(source: Files, reading: Any, where: Any, options: dict[str, str], wid
     )
     values = lines.columns[:width]
     return lines.select(
-        *values, CORRUPT, col("_metadata.file_path").alias(_FILE), *map(column, lines.columns[width + 1 :])
+        *values, CORRUPT, col("_metadata.file_path").alias(FILE), *map(column, lines.columns[width + 1 :])
     )
 
 
@@ -109,92 +106,28 @@ def _named(lines: DataFrame, source: Files, version: Version, own: list[str], pa
     text = StringType()
     out = StructType(
         [StructField(f"_c{number}", text) for number in range(len(own))]
-        + [StructField(_TEXT, text), StructField(_FILE, text)]
+        + [StructField(TEXT, text), StructField(FILE, text)]
         + [lines.schema[name] for name in partitions]
-        + [StructField(_NAMES, ArrayType(text)), StructField(_VALUES, ArrayType(text))]
-        + [StructField(_TOO_LONG, BooleanType())]
+        + [StructField(NAMES, ArrayType(text)), StructField(VALUES, ArrayType(text))]
+        + [StructField(TOO_LONG, BooleanType())]
     )
     told: dict[str, Any] = {"location": source.schema_location, "version": version.version, "columns": []}
-    return lines.mapInArrow(_by_header(version.width, own, MARK, told), out)
+    sep = getattr(source.format, "sep", None) or ","
+    layout = csv_headers.Layout(version.width, tuple(own), sep, told, MARK)
+    return lines.mapInArrow(_sent(csv_headers.by_header(layout)), out)
 
 
-def _by_header(
-    width: int, own: list[str], mark: str, told: dict[str, Any]
-) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterable[pyarrow.RecordBatch]]:
-    """Names values by the first line of each file. It runs in Spark's workers, where Penstock need not be installed."""
+def _sent(code: Batches) -> Batches:
+    """Code for Spark's workers, which may not have Penstock."""
+    from pyspark import cloudpickle
 
-    def by_header(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        import json
-
-        import numpy
-        import pyarrow
-        import pyarrow.compute
-
-        text = pyarrow.string()
-        file_now: str | None = None
-        header: list[str] = []
-
-        def header_of(line: Any, file: str) -> list[str]:
-            names = [line.column(number)[0].as_py() for number in range(width)]
-            if line.column(width)[0].as_py() is not None and names[-1] is not None:
-                raise ValueError(mark + json.dumps(told | {"file": file}))  # wider than all that were known
-            while names and names[-1] is None:
-                names.pop()
-            clean = [name.lstrip("\ufeff") if name else f"_c{place}" for place, name in enumerate(names)]
-            return [f"{name}{place}" if clean.count(name) > 1 else name for place, name in enumerate(clean)]
-
-        def as_lists(columns: list[Any], rows: int) -> Any:
-            order = numpy.arange(rows * len(columns)).reshape(len(columns), rows).T.ravel()
-            flat = pyarrow.concat_arrays(columns).take(pyarrow.array(order))
-            return pyarrow.ListArray.from_arrays(numpy.arange(rows + 1, dtype="int32") * len(columns), flat)
-
-        def named(part: Any) -> Any:
-            rows = part.num_rows
-            nulls = pyarrow.nulls(rows, text)
-            values = {name: part.column(number).cast(text) for number, name in enumerate(header)}
-            more = [name for name in header if name not in own]
-            beyond = [part.column(number) for number in range(len(header), width)]
-            too_long = pyarrow.array(numpy.zeros(rows, dtype=bool))
-            for one in beyond:
-                too_long = pyarrow.compute.or_(too_long, one.is_valid())
-            if len(header) == width:
-                full = part.column(width - 1).is_valid()
-                too_long = pyarrow.compute.and_(part.column(width).is_valid(), full)
-            many = pyarrow.nulls(rows, pyarrow.list_(text))
-            repeated = [pyarrow.array([name] * rows, text) for name in more]
-            return pyarrow.RecordBatch.from_arrays(
-                [values.get(name, nulls) for name in own]
-                + [part.column(number) for number in range(width, part.num_columns)]
-                + [as_lists(repeated, rows) if more else many]
-                + [as_lists([values[name] for name in more], rows) if more else many]
-                + [too_long],
-                names=[f"_c{number}" for number in range(len(own))]
-                + part.schema.names[width:]
-                + ["_penstock_names", "_penstock_values", "_penstock_too_long"],
-            )
-
-        for batch in batches:
-            files = batch.column(width + 1).to_pylist()
-            start = 0
-            while start < len(files):
-                end = start
-                while end < len(files) and files[end] == files[start]:
-                    end += 1
-                if files[start] != file_now:
-                    file_now = files[start]
-                    header = header_of(batch.slice(start, 1), file_now)
-                    start += 1
-                if end > start:
-                    yield named(batch.slice(start, end - start))
-                start = end
-
-    return by_header
+    cloudpickle.register_pickle_by_value(csv_headers)  # type: ignore[no-untyped-call]
+    return code
 
 
 def _shaped(named: DataFrame, source: Files, schema: StructType, own: list[str], partitions: list[str]) -> DataFrame:
     from pyspark.sql.functions import (
         array_join,
-        array_remove,
         cardinality,
         coalesce,
         col,
@@ -206,6 +139,7 @@ def _shaped(named: DataFrame, source: Files, schema: StructType, own: list[str],
         map_from_arrays,
         map_keys,
         to_json,
+        transform_keys,
         when,
     )
 
@@ -217,22 +151,23 @@ def _shaped(named: DataFrame, source: Files, schema: StructType, own: list[str],
     unfit = [one for name in own for one in (lit(schemas.step(name)), when(typed[name].isNull(), text_of[name]))]
     misfit = map_filter(create_map(*unfit), lambda _, value: value.isNotNull()) if own else none
     unknown = map_filter(
-        coalesce(map_from_arrays(col(_NAMES), col(_VALUES)), none),
+        coalesce(map_from_arrays(col(NAMES), col(VALUES)), none),
         lambda name, value: value.isNotNull() & (~name.isin(partitions) if partitions else lit(True)),
     )
-    reason = when(col(_TOO_LONG), lit("has more values than its header has names"))
+    unknown = transform_keys(unknown, lambda name, _: step_of(name))
+    reason = when(col(TOO_LONG), lit("has more values than its header has names"))
     columns = [typed[name].alias(name) for name in own] + [column(name) for name in partitions]
     # Spark hands over the text of lines that are too long or too short; a bad one of the right length is told by name.
     texts = create_map(*(one for name in own for one in (lit(name), text_of[name])))
-    line = coalesce(col(_TEXT), to_json(texts))
+    line = coalesce(col(TEXT), to_json(texts))
     if source.rescues:
-        everything = map_concat(unknown, misfit, create_map(lit(schemas.FILE_KEY), col(_FILE)))
+        everything = map_concat(unknown, misfit, create_map(lit(schemas.FILE_KEY), col(FILE)))
         kept = when(cardinality(unknown) + cardinality(misfit) > 0, to_json(everything))
         columns.append(kept.alias(source.rescued_column))
     else:
-        fields = array_join(array_remove(map_keys(misfit), ""), ", ")
+        fields = array_join(map_keys(misfit), ", ")
         reason = reason.when(cardinality(misfit) > 0, concat(lit("does not fit the schema: "), fields))
-    return named.select(*columns, hidden(when(reason.isNotNull(), line), reason, col(_FILE)))
+    return named.select(*columns, hidden(when(reason.isNotNull(), line), reason, col(FILE)))
 
 
 def _typed(source: Files, text: Column, type_: Any) -> Column:
@@ -261,38 +196,21 @@ def _headers(source: Files, spark: SparkSession, files: list[str]) -> dict[tuple
     from pyspark.sql.functions import col
 
     # A schema of one column makes a bad record of every line with more, so that its text is there.
-    lines = _lines(source, spark.read, files, {"__globPaths__": "false"}, 1).select("_c0", CORRUPT, col(_FILE))
-    firsts = lines.mapInArrow(_first_lines(), f"line STRING, {_FILE} STRING").collect()
+    lines = _lines(source, spark.read, files, {"__globPaths__": "false"}, 1).select("_c0", CORRUPT, col(FILE))
+    firsts = lines.mapInArrow(_sent(csv_headers.first_lines), "line STRING, file STRING").collect()
     by_line: dict[str, list[str]] = {}
     for row in firsts:
-        by_line.setdefault(row.line, []).append(row[_FILE])
+        by_line.setdefault(row.line, []).append(row.file)
     return {_names(source, spark, line): sorted(there) for line, there in by_line.items()}
-
-
-def _first_lines() -> Callable[[Iterable[pyarrow.RecordBatch]], Iterable[pyarrow.RecordBatch]]:
-    def first_lines(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        import pyarrow
-
-        seen = None
-        for batch in batches:
-            found = []
-            for place, file in enumerate(batch.column(2).to_pylist()):
-                if file != seen:
-                    seen = file
-                    whole = batch.column(1)[place].as_py()
-                    found.append((whole if whole is not None else batch.column(0)[place].as_py(), file))
-            columns = [pyarrow.array([one[part] for one in found], pyarrow.string()) for part in (0, 1)]
-            yield pyarrow.RecordBatch.from_arrays(columns, names=["line", "_penstock_file"])
-
-    return first_lines
 
 
 def _names(source: Files, spark: SparkSession, line: str) -> tuple[str, ...]:
     options = given_options(source.format) | {"header": "true"}
     for key in ("encoding", "lineSep", "inferSchema"):
         options.pop(key, None)
-    text = careful(spark).createDataFrame([(line,)], "line STRING").rdd.map(lambda row: row.line)
-    return tuple(spark.read.options(**options).csv(text).columns)  # type: ignore[arg-type] # it takes lines too
+    session = careful(spark)
+    text = session.sparkContext.parallelize([line], 1)
+    return tuple(session.read.options(**options).csv(text).columns)  # type: ignore[arg-type] # it takes lines too
 
 
 def _types(source: Files, spark: SparkSession, headers: dict[tuple[str, ...], list[str]]) -> StructType:

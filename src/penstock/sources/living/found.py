@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.records import HIDDEN
+from penstock.sources.living.schemas import FILE_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrameReader, SparkSession
@@ -108,3 +109,11 @@ def partitions_of(source: Files, spark: SparkSession) -> list[str]:
     from penstock.spec import given_options
 
     return spark.read.format("text").options(**given_options(source)).load(source.path).columns[1:]
+
+
+def step_of(name: Column) -> Column:
+    """`schemas.step`, as a column."""
+    from pyspark.sql.functions import concat, lit, replace, when
+
+    plain = name.rlike(r"^[^.`\[\]]+$") & (name != FILE_KEY)
+    return when(plain, name).otherwise(concat(lit("`"), replace(name, lit("`"), lit("``")), lit("`")))

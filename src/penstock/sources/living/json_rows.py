@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import schemas
-from penstock.sources.living.found import Found, careful, partitions_of, reader, refusal, reserved
+from penstock.sources.living.found import Found, careful, partitions_of, refusal, reserved, step_of
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -53,9 +53,15 @@ def look(source: Files, spark: SparkSession, files: list[str], version: Version)
 
 
 def infer(source: Files, spark: SparkSession, files: list[str]) -> Found:
-    options = {"columnNameOfCorruptRecord": CORRUPT}
-    found = reader(source, careful(spark)).options(**options).load(files).schema
-    return Found(type(found)([field for field in found.fields if field.name != CORRUPT]))
+    """What Spark infers from the documents that are sound: one that names a field twice would make it fail."""
+    from pyspark.sql import DataFrame
+
+    session = careful(spark)
+    documents = _parsed(_documents(source, session.read, files, {"__globPaths__": "false"}), source)
+    sound = documents.where(f"{_ALL} IS NOT NULL").select(_TEXT)
+    texts = getattr(sound._jdf, "as")(session._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]
+    reading: Any = session.read.options(**given_options(source.format))
+    return Found(DataFrame(reading._jreader.json(texts), session).schema)
 
 
 def addable(unknown: Column, schema: StructType, names: list[str]) -> Column:
@@ -87,16 +93,23 @@ def _documents(source: Files, reading: Any, where: Any, options: dict[str, str])
     return parsed.select(text, _FILE, *map(column, folders))
 
 
+def _parsed(documents: DataFrame, source: Files) -> DataFrame:
+    """Documents with what they hold, as a VARIANT and as the map of their fields: NULL for what is no object."""
+    from pyspark.sql.functions import col, from_json, try_variant_get
+
+    options = given_options(source.format) | {"singleVariantColumn": _WHOLE}
+    whole = from_json(col(_TEXT), f"{_WHOLE} VARIANT", options)[_WHOLE]
+    return documents.withColumn(_WHOLE, whole).withColumn(_ALL, try_variant_get(col(_WHOLE), "$", _MAP))
+
+
 def _judged(documents: DataFrame, source: Files, schema: StructType, names: list[str]) -> DataFrame:
-    """Documents with their typed row, the map of their fields, what is unknown and what does not fit."""
-    from pyspark.sql.functions import col, from_json, lit, try_variant_get, when
+    """Documents with their typed row, what is unknown in them and what does not fit."""
+    from pyspark.sql.functions import col, from_json, lit, when
     from pyspark.sql.types import StringType, StructField, StructType
 
-    text, options = col(_TEXT), given_options(source.format)
-    parsed = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-    whole = from_json(text, f"{_WHOLE} VARIANT", options | {"singleVariantColumn": _WHOLE})[_WHOLE]
-    judged = documents.withColumn(_ROW, from_json(text, parsed, options | PERMISSIVE)).withColumn(_WHOLE, whole)
-    judged = judged.withColumn(_ALL, try_variant_get(col(_WHOLE), "$", _MAP))
+    typed = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    row = from_json(col(_TEXT), typed, given_options(source.format) | PERMISSIVE)
+    judged = _parsed(documents, source).withColumn(_ROW, row)
     misfit = _misfit(col(_ALL), col(_ROW), schema, "")
     misfit = when(_size(misfit) > 0, misfit).otherwise(_unsure(col(_ALL), col(_WHOLE), schema))
     misfit = when(col(_ALL).isNotNull() & col(_ROW)[CORRUPT].isNotNull(), misfit).otherwise(_no_fields())
@@ -132,7 +145,7 @@ def _unknown(fields: Column, struct: StructType, above: Column, names: list[str]
 
     known = [*struct.names, *names]
     own = map_filter(fields, lambda name, _: ~name.isin(known)) if known else fields
-    found = [transform_keys(own, lambda name, _: concat(above, _step(name)))]
+    found = [transform_keys(own, lambda name, _: concat(above, step_of(name)))]
     for field in struct.fields:
         path = concat(above, lit(schemas.step(field.name)))
         found += _unknown_inside(fields[field.name], field.dataType, path)
@@ -204,14 +217,6 @@ def _unsure(fields: Column, whole: Column, struct: StructType) -> Column:
         return record
     those = map_filter(_map_of(held), lambda _, value: value.isNotNull())
     return when(_size(those) > 0, those).otherwise(record)
-
-
-def _step(name: Column) -> Column:
-    """`schemas.step`, as a column."""
-    from pyspark.sql.functions import concat, lit, replace, when
-
-    plain = name.rlike(r"^[^.`\[\]]+$") & (name != schemas.FILE_KEY)
-    return when(plain, name).otherwise(concat(lit("`"), replace(name, lit("`"), lit("``")), lit("`")))
 
 
 def _map_of(entries: dict[str, Column]) -> Column:

@@ -1,0 +1,50 @@
+"""Queries that keep state, replayed: what a table already has must not leave the state behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.actions.test_run import checkpoint_of, forget_last_commit
+from tests.conftest import place
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = """
+pipeline: counted
+sources: {lines: {type: files, path: in, format: {type: csv, schema: "word STRING, n BIGINT"}}}
+steps: {counts: {sql: "SELECT word, sum(n) AS n FROM lines GROUP BY word"}}
+sinks:
+  out: {of: counts, type: delta, path: out, SINK}
+queries: {counts: {mode: MODE}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sink", "mode"), [("write: overwrite", "complete"), ("write: upsert, keys: [word]", "update")]
+)
+def test_state_goes_on_after_a_batch_that_the_table_has(project_at, run_once, spark, sink, mode):
+    root = project_at(PIPELINE.replace("SINK", sink).replace("MODE", mode), files={"in/0.csv": "a,1\nb,1\n"})
+    for batch in range(1, 5):
+        assert run_once(root).ok
+        forget_last_commit(checkpoint_of(root, "counted", "counts"))
+        place(root / f"in/{batch}.csv", "a,1\n")
+    assert run_once(root).ok
+    found = {row.word: row.n for row in spark.read.format("delta").load(str(root / "out")).collect()}
+    assert found == {"a": 5, "b": 1}
+
+
+def test_a_fresh_generation_writes_to_a_table_that_is_there(project_at, run_once, spark):
+    import shutil
+
+    text = """
+    pipeline: copied
+    sources: {lines: {type: files, path: in, format: {type: csv, schema: "n BIGINT"}}}
+    sinks: {out: {of: lines, type: delta, path: out}}
+    """
+    root = project_at(text, files={"in/0.csv": "1\n"})
+    assert run_once(root).ok
+    shutil.rmtree(root / "storage")
+    place(root / "in/1.csv", "2\n")
+    assert run_once(root).ok
+    rows = spark.read.format("delta").load(str(root / "out")).collect()
+    assert sorted(row.n for row in rows) == [1, 1, 2]
