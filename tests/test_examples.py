@@ -61,7 +61,8 @@ def in_topic(servers: str, topic: str) -> list[str]:
 def module_of(file: Path) -> ModuleType:
     """A script of an example, as its README has it run."""
     spec = importlib.util.spec_from_file_location(f"example_{file.parent.name}_{file.stem}", file)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -90,8 +91,9 @@ def letters(start_engine: StartEngine) -> Callable[[Path], list[str]]:
     def told(root: Path) -> list[str]:
         shown = show_letters(root, (), None, Choice(), None, start_engine).letters
         keys = ("node", "check", "reason", "raw", "topic", "offset")
-        found = ({key: one.to_json()[key] for key in keys} for one in shown)
-        return sorted(normal(json.dumps({key: value for key, value in one.items() if value is not None})) for one in found)
+        found = [{key: value for key, value in one.to_json().items() if key in keys} for one in shown]
+        known = [{key: value for key, value in one.items() if value is not None} for one in found]
+        return sorted(normal(json.dumps(one)) for one in known)
 
     return told
 
@@ -241,7 +243,10 @@ def alerts(monkeypatch) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_http_alerts(example, run_well, letters, alerts):
+def test_http_alerts(example, run_once, run_well, letters, alerts, monkeypatch):
+    monkeypatch.setenv("ALERTS_TOKEN", "a wrong one")
+    assert [problem.code for problem in run_once(example).problems] == ["HTTP003"]
+    monkeypatch.delenv("ALERTS_TOKEN")
     for _ in range(2):
         run_well(example)
         taken = sorted(normal(json.dumps(alert)) for alert in alerts.values())
@@ -265,7 +270,7 @@ def test_growing_schema(example, run_well, spark):
     def found() -> list[str]:
         rows = spark.read.format("delta").load(str(example / "out" / "readings")).toJSON().collect()
         # What is rescued names its file by the whole path, which is another one on each machine.
-        return sorted(normal(row.replace(f"file://{example}/", "").replace(f"{example}/", "")) for row in rows)
+        return sorted(normal(row.replace(f"file:{example}/", "")) for row in rows)
 
     assert run_well(example).queries[0].restarts == 0
     assert found() == expected(example / "expected" / "first" / "readings.json")

@@ -301,7 +301,7 @@ CODES: tuple[Code, ...] = (
         "POSTGRES006",
         "PostgreSQL does not permit it",
         "A sink needs INSERT, UPDATE, DELETE and SELECT on its table, as its way of writing asks for, and CREATE and"
-        " USAGE on the schema `penstock`, which holds the ledger and the staging tables.",
+        " USAGE on the schema `penstock_ledger`, which holds the ledger and the staging tables.",
     ),
     Code(
         "POSTGRES007",
@@ -396,8 +396,9 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         "RECORD006",
-        "Dead letters cannot leave with the rows of a query that keeps state",
-        "Such a query has one output, after its aggregation. A bad record is found before it.",
+        "Dead letters cannot leave with the rows of this query",
+        "A query that keeps state has one output, after its aggregation, and a bad record is found before it. Other"
+        " queries can do it where Spark's own Kafka sink writes them, without `batch_sql`.",
     ),
     Code("RECORD003", "A dead letter cannot be kept", "The place where dead letters go has refused it."),
     Code("DEADLETTER001", "There are no such dead letters", "Nothing was put aside, or nothing of what was asked for."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -247,6 +248,19 @@ def test_names_with_braces_and_folders_with_blanks(penstock, project):
     put(project, [letter(b"{}", file=(project / "x/b c/a.jsonl").as_uri())])
     assert penstock("dead-letters", "replay", "--json", at=project).json["counts"] == {"sent": 1}
     assert [file.suffix for file in (project / "x/b c").iterdir()] == [".jsonl"]
+
+
+def test_packed_csv_goes_back_packed_with_the_header_of_its_file(penstock, project):
+    text = PIPELINE.replace("type: json, schema", "type: csv, header: true, encoding: ISO-8859-1, schema")
+    (project / "pipelines/shop.yaml").write_text(text)
+    file = project / "in/a.csv.gz"
+    file.write_bytes(gzip.compress("né\nx\ny\nx\n".encode("iso-8859-1")))
+    put(project, [letter(b"x", file=file.as_uri()), letter("ü".encode(), 1, file=file.as_uri())])
+    shown = penstock("dead-letters", "show", "--json", at=project).json["letters"]
+    assert sorted(one["lines"] for one in shown) == [[], [2, 4]]
+    assert penstock("dead-letters", "replay", "--json").json["counts"] == {"sent": 2}
+    (new,) = (project / "in").glob("penstock-replay-*.csv.gz")
+    assert sorted(gzip.decompress(new.read_bytes()).decode("iso-8859-1").splitlines()) == ["né", "x", "ü"]
 
 
 def test_a_file_that_the_source_would_not_see_is_not_written(penstock, project):

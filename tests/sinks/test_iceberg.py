@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from pydantic import ValidationError
 
-from penstock.problems import Fault
+from penstock.problems import Fault, UserError
 from penstock.sinks import Iceberg
 from penstock.sinks.batch import Batch
+from penstock.spark_catalogs import Iceberg as Catalog
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
 
@@ -31,8 +33,10 @@ COPY = """
 
 
 @pytest.fixture
-def spark(engine: Any) -> SparkSession:
-    return engine.session({"spark.sql.shuffle.partitions": "2"})
+def spark(engine: Any, tmp_path: Path) -> SparkSession:
+    """Sees the catalog of the project that a test may make."""
+    catalog = Catalog(warehouse=str(tmp_path / "project" / "lake")).settings("lake")
+    return engine.session({"spark.sql.shuffle.partitions": "2"} | catalog)
 
 
 @pytest.fixture
@@ -105,6 +109,7 @@ def test_a_batch_that_is_written_again_changes_nothing(spark, table, write):
 def test_sparks_own_sink_overwrites_once(spark, table, tmp_path):
     source = tmp_path / "in"
     sink = Iceberg(table=table, write="overwrite")
+    place(source / "1.csv", "1\n2\n")
     counts = spark.readStream.schema("id BIGINT").csv(str(source)).groupBy().count().withColumnRenamed("count", "id")
 
     def run() -> str:
@@ -113,7 +118,6 @@ def test_sparks_own_sink_overwrites_once(spark, table, tmp_path):
         query.awaitTermination()
         return query.id
 
-    place(source / "1.csv", "1\n2\n")
     sink.prepare(counts)
     run()
     place(source / "2.csv", "3\n")
@@ -220,8 +224,11 @@ def test_an_aggregation_is_upserted_beside_another_sink_and_replayed(project_at,
 @spark_test
 def test_a_catalog_that_is_not_there_is_a_problem_at_the_sinks_line(project_at, run_once):
     root = project_at(COPY % "lakke.shop.t", files={"in/1.csv": "1,mon\n"}, settings=PROJECT)
-    (problem,) = run_once(root).problems
+    with pytest.raises(UserError) as raised:
+        run_once(root)
+    (problem,) = raised.value.problems
     assert (problem.code, problem.where.line) == ("ICEBERG003", 4)
+    assert "catalogs:" in problem.fix
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -55,7 +56,7 @@ def ids(pg, table: str = "t") -> list[int]:
 def staged(pg) -> int:
     """Rows in all staging tables."""
     names = pg.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'staging_%'").fetchall()
-    return sum(pg.execute(f"SELECT count(*) FROM penstock.{name}").fetchone()[0] for (name,) in names)
+    return sum(pg.execute(f"SELECT count(*) FROM penstock_ledger.{name}").fetchone()[0] for (name,) in names)
 
 
 # --- how rows get in
@@ -70,7 +71,7 @@ def test_a_batch_is_appended_once_however_often_it_is_run(sink, spark, pg, query
     out.write(rows, batch(query_id, 0))
     assert ids(pg) == [0, 1, 2, 3, 4, 5, 6]
     assert staged(pg) == 0
-    noted = pg.execute("SELECT sink, batch FROM penstock.ledger WHERE query_id = %s", [query_id]).fetchall()
+    noted = pg.execute("SELECT sink, batch FROM penstock_ledger.ledger WHERE query_id = %s", [query_id]).fetchall()
     assert noted == [("out", 1)]
 
 
@@ -107,8 +108,8 @@ def test_a_task_that_fails_after_its_copy_is_not_counted_twice(sink, spark, pg, 
     out.prepare(rows)
     honest = postgres_staging.copier
 
-    def shaky(conninfo: str, statement: str) -> Any:
-        copy = honest(conninfo, statement)
+    def shaky(*given: Any) -> Any:
+        copy = honest(*given)
 
         def copy_and_fail(batches: Any) -> Any:
             from pyspark import TaskContext
@@ -121,12 +122,13 @@ def test_a_task_that_fails_after_its_copy_is_not_counted_twice(sink, spark, pg, 
 
     monkeypatch.setattr(postgres_staging, "copier", shaky)
     left: list[int] = []
-    honest_clear = postgres_staging.Staging.clear
-    monkeypatch.setattr(
-        postgres_staging.Staging,
-        "clear",
-        lambda it, connection: (left.append(staged(pg)), honest_clear(it, connection)),
-    )
+    clear = postgres_staging.Staging.clear
+
+    def count_and_clear(staging: postgres_staging.Staging, connection: psycopg.Connection) -> None:
+        left.append(staged(pg))
+        clear(staging, connection)
+
+    monkeypatch.setattr(postgres_staging.Staging, "clear", count_and_clear)
     out.write(rows, batch(query_id, 0))
     assert left == [200]
     assert ids(pg) == list(range(100))
@@ -186,7 +188,7 @@ def test_two_drivers_of_one_query_write_a_batch_once(sink, spark, pg, query_id):
 
 
 def test_several_may_start_at_once(sink, spark, pg):
-    pg.execute("DROP SCHEMA IF EXISTS penstock CASCADE")
+    pg.execute("DROP SCHEMA IF EXISTS penstock_ledger CASCADE")
     rows = spark.range(1)
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda _: sink(create_table=True, write="upsert", keys=["id"]).prepare(rows), range(12)))
@@ -370,13 +372,13 @@ def test_a_value_that_postgres_refuses_stops_the_batch_and_leaves_nothing(sink, 
     assert fault.code == "POSTGRES005"
     assert said in fault.message
     assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
-    assert pg.execute("SELECT 1 FROM penstock.ledger WHERE query_id = %s", [query_id]).fetchone() is None
+    assert pg.execute("SELECT 1 FROM penstock_ledger.ledger WHERE query_id = %s", [query_id]).fetchone() is None
 
 
 def test_names_may_hold_anything(sink, spark, pg, query_id):
     pg.execute('CREATE SCHEMA "My ""shop"""')
     table = '"My ""shop""".Group'
-    columns = ["Group", "a b", 'q"uo`te', "select", "übergröße", "%s", "{}"]
+    columns = ["Group", "a b", 'q"uo`te', "a.b", "übergröße", "%s", "{}"]
     rows = spark.createDataFrame([tuple(range(7))], ", ".join(f"`{name.replace('`', '``')}` INT" for name in columns))
     out = sink(table=table, create_table=True, write="upsert", keys=columns[:3], latest_by="%s",
                delete_when="`{}` = 99", ledger_schema='led"ger')  # fmt: skip
@@ -441,12 +443,12 @@ def test_a_table_that_is_not_there(sink, spark, pg):
         (("penstock:secret", "penstock:wrong"), "POSTGRES002", "password authentication failed"),
         (("penstock:secret", "nobody:secret"), "POSTGRES002", "password authentication failed"),
         (("penstock:secret@", "penstock@"), "POSTGRES002", "no password supplied"),
-        (("/penstock", "/nowhere"), "POSTGRES002", 'database "nowhere" does not exist'),
+        (("/penstock$", "/nowhere"), "POSTGRES002", 'database "nowhere" does not exist'),
         (("127.0.0.1:", "127.0.0.1:1,127.0.0.1:"), None, ""),
     ],
 )
 def test_a_login_that_is_refused(postgres, pg, change, code, said):
-    out = Postgres(url=postgres.url.replace(*change), table="t", create_table=True)
+    out = Postgres(url=re.sub(*change, postgres.url), table="t", create_table=True)
     if code is None:
         out.probe()  # the second host answers
         return
@@ -487,7 +489,7 @@ def test_a_server_that_goes_away_in_a_batch_is_told_and_the_batch_is_written_lat
 
 
 def test_a_user_who_may_not(postgres, sink, spark, pg, query_id):
-    pg.execute("DROP SCHEMA IF EXISTS penstock CASCADE")
+    pg.execute("DROP SCHEMA IF EXISTS penstock_ledger CASCADE")
     pg.execute("CREATE TABLE t (id bigint)")
     pg.execute("DROP ROLE IF EXISTS guest")
     pg.execute("CREATE ROLE guest LOGIN PASSWORD 'guest-word'")
@@ -499,8 +501,8 @@ def test_a_user_who_may_not(postgres, sink, spark, pg, query_id):
         assert fault.code == "POSTGRES006"
         assert "guest-word" not in fault.message
         sink().prepare(rows)  # makes the ledger
-        pg.execute("GRANT USAGE, CREATE ON SCHEMA penstock TO guest")
-        pg.execute("GRANT SELECT, INSERT, UPDATE ON penstock.ledger TO guest")
+        pg.execute("GRANT USAGE, CREATE ON SCHEMA penstock_ledger TO guest")
+        pg.execute("GRANT SELECT, INSERT, UPDATE ON penstock_ledger.ledger TO guest")
         sink(**guest).prepare(rows)
         assert fault_of(lambda: sink(**guest).write(rows, batch(query_id, 0))).code == "POSTGRES006"
         pg.execute("GRANT INSERT ON t TO guest")
@@ -509,7 +511,7 @@ def test_a_user_who_may_not(postgres, sink, spark, pg, query_id):
     finally:
         pg.execute("DROP OWNED BY guest")
         pg.execute("DROP ROLE guest")
-        pg.execute("DROP SCHEMA IF EXISTS penstock CASCADE")
+        pg.execute("DROP SCHEMA IF EXISTS penstock_ledger CASCADE")
 
 
 # --- as users write it

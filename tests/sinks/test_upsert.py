@@ -75,7 +75,7 @@ class PostgresTable:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self.pg: psycopg.Connection = request.getfixturevalue("pg")
-        self.pg.execute("DROP SCHEMA IF EXISTS penstock CASCADE")  # the ledger of the test before
+        self.pg.execute("DROP SCHEMA IF EXISTS penstock_ledger CASCADE")  # the ledger of the test before
         self.url = request.getfixturevalue("postgres").url
 
     def sink(self, **keys: Any) -> SinkSpec:

@@ -87,13 +87,13 @@ PIPELINE = """
 @pytest.mark.parametrize(
     ("keys", "code", "said"),
     [
-        ("path: no/table", "DELTA001", "there is no Delta table at"),
+        ("path: folder", "DELTA001", "there is no Delta table at"),
         ("table: default.no_table", "DELTA001", "there is no table `default`.`no_table`"),
         ("path: plain, change_feed: true", "DELTA004", "does not record changes"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_one_problem(project_at, run_once, spark, keys, code, said):
-    root = project_at(PIPELINE % keys)
+    root = project_at(PIPELINE % keys, files={"folder/1.txt": "no table"})
     spark.sql(f"CREATE TABLE delta.`{root}/plain` (id BIGINT) USING delta")
     (problem,) = run_once(root).problems
     assert (problem.code, problem.where.line) == (code, 2)
@@ -117,7 +117,7 @@ def test_a_commit_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(
 
 
 @spark_test
-def test_a_static_table_is_seen_anew_in_each_batch(project_at, run_once, spark):
+def test_a_static_table_is_joined_with_a_stream(project_at, run_once, spark):
     root = project_at(
         """
         pipeline: named
@@ -129,7 +129,8 @@ def test_a_static_table_is_seen_anew_in_each_batch(project_at, run_once, spark):
         """,
         files={"in/1.csv": "2\n7\n"},
     )
-    spark.sql(f"CREATE TABLE delta.`{root}/fruit` AS SELECT 2L AS id, 'pear' AS name")
+    spark.sql(f"CREATE TABLE delta.`{root}/fruit` (id BIGINT, name STRING) USING delta")
+    spark.sql(f"INSERT INTO delta.`{root}/fruit` VALUES (2, 'pear')")
     assert run_once(root).ok
     assert [row.value for row in spark.read.text(str(root / "out")).collect()] == ["pear"]
 

@@ -151,5 +151,6 @@ def test_the_options_are_those_of_the_engine(spark):
     engine |= {reading.IGNORE_CORRUPT_FILES(), reading.IGNORE_MISSING_FILES()}
     ours = spark_option_names(Files)
     assert {option.lower() for option in ours.values()} == {option.lower() for option in engine}
-    not_options = {"type", "path", "format", "read", "watermark"}
-    assert set(Files.model_fields) == set(ours) | not_options | SET_IN_THE_SESSION
+    not_options = {"type", "path", "format", "read", "watermark", "expect", "refresh", "on_bad_record"}
+    living = {"on_new_columns", "schema_hints", "schema_location", "sample_files", "rescued_column"}
+    assert set(Files.model_fields) == set(ours) | not_options | living | SET_IN_THE_SESSION

@@ -67,7 +67,6 @@ PIPELINE = """
     sources: {fruit: {type: iceberg, %s}}
     sinks: {out: {of: fruit, type: files, path: out, format: json}}
 """
-PROJECT = "name: test\ncatalogs: {lake: {type: iceberg, warehouse: lake}}\n"
 
 
 @spark_test
@@ -80,7 +79,7 @@ PROJECT = "name: test\ncatalogs: {lake: {type: iceberg, warehouse: lake}}\n"
     ],
 )
 def test_a_table_that_cannot_be_read_is_one_problem(project_at, run_once, table, keys, code, said):
-    root = project_at(PIPELINE % keys.replace("TABLE", table), settings=PROJECT)
+    root = project_at(PIPELINE % keys.replace("TABLE", table))
     (problem,) = run_once(root).problems
     assert (problem.code, problem.where.line) == (code, 2)
     assert said in problem.message
@@ -88,7 +87,7 @@ def test_a_table_that_cannot_be_read_is_one_problem(project_at, run_once, table,
 
 @spark_test
 def test_a_snapshot_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(project_at, run_once, spark, table):
-    root = project_at(PIPELINE % f"table: {table}", settings=PROJECT)
+    root = project_at(PIPELINE % f"table: {table}")
     (problem,) = run_once(root).problems
     assert "Cannot process overwrite snapshot" in problem.message
     pipeline = root / "pipelines/p0.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -201,8 +201,9 @@ def show_letters(
     if not shown:
         raise UserError(Problem("DEADLETTER001", "all of these dead letters were replayed", "give `--again`"))
     shown.sort(key=lambda one: one.letter.at.timestamp() if one.letter.at else 0.0, reverse=True)
-    taken = shown[:limit]
-    return ShowResult(tuple(Shown(one.letter, lines_of(one.letter), one.replayed_at) for one in taken), len(shown))
+    lines = lines_of(one.letter for one in shown[:limit])
+    taken = (replace(one, lines=lines.get((one.letter.file, one.letter.raw), ())) for one in shown[:limit])
+    return ShowResult(tuple(taken), len(shown))
 
 
 def chosen(project: Opened, choice: Choice) -> list[tuple[Pipeline, list[Letter]]]:

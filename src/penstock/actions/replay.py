@@ -231,16 +231,25 @@ class _Replay:
                 why = "not tried, after those that failed" if broken else None
                 yield from ((Outcome(record.letter, status, str(home), why), record) for record in lot)
                 continue
-            messages = [_message(record, ends) for record in lot]
-            with told(self._pipeline):
-                note = self._notes.begin(_ids(lot), home.source.name, topic=topic, ends=_as_text(ends))
-            refusals = kafka_records.write(spec, topic, messages)
-            with told(self._pipeline):
-                self._notes.end(note, _ids(record for record, why in zip(lot, refusals, strict=True) if why is None))
+            refusals = self._written(home, lot, ends)
             for record, why in zip(lot, refusals, strict=True):
                 yield Outcome(record.letter, "failed" if why else "sent", str(home), why), record
             broken = any(refusals)
             ends = kafka_records.ends_of(spec, topic) if not broken and lot is not lots[-1] else ends
+
+    def _written(self, home: Home, lot: list[Record], ends: dict[int, int]) -> list[str | None]:
+        """For each record of a lot, why the topic has not taken it. What is in doubt stays noted as under way."""
+        to = {"topic": home.topic, "ends": {str(partition): end for partition, end in ends.items()}}
+        with told(self._pipeline):
+            note = self._notes.begin(_ids(lot), home.source.name, **to)
+        messages = [_message(record, ends) for record in lot]
+        refusals = kafka_records.write(_address(home.source), home.topic or "", messages)
+        refused = [record for record, why in zip(lot, refusals, strict=True) if why]
+        with told(self._pipeline):
+            if refused:  # a broker may have a record and its answer be lost: the next run looks
+                self._notes.begin(_ids(refused), home.source.name, **to)
+            self._notes.end(note, _ids(record for record, why in zip(lot, refusals, strict=True) if not why))
+        return refusals
 
     def _to_folder(self, home: Home, records: list[Record]) -> Iterator[tuple[Outcome, Record]]:
         spec: Any = home.source.spec
@@ -278,9 +287,11 @@ class _Replay:
             if source is None or not isinstance(source.spec, KafkaAddress):
                 return note
             since = {int(partition): end for partition, end in note.ends.items()}
-            seen = kafka_records.read(source.spec, note.topic, since)
-            sent = {value.decode() for record in seen for key, value in record.headers if key == HEADER and value}
-            sent &= set(note.ids)
+            try:
+                sent = set(note.ids) & set(_replays_in(source.spec, note.topic, since))
+            except Fault as fault:
+                if fault.code != kafka_records.GONE:
+                    raise
         return replace(note, sent=tuple(sent)) if self._options.dry_run else self._notes.end(note, sent)
 
 
@@ -325,8 +336,10 @@ def _ids(records: Iterable[Record]) -> list[str]:
     return [record.letter.id for record in records]
 
 
-def _as_text(ends: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): end for partition, end in ends.items()}
+def _replays_in(spec: KafkaAddress, topic: str, since: Mapping[int, int]) -> Iterator[str]:
+    """The letters whose records were put back into a topic."""
+    for record in kafka_records.read(spec, topic, since):
+        yield from (value.decode() for key, value in record.headers if key == HEADER and value)
 
 
 def _problems(outcomes: Sequence[Outcome]) -> Iterator[Problem]:

@@ -100,7 +100,7 @@ def _told(pipeline: Pipeline, step: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise UserError(spark_problems.while_building(error, pipeline.nodes[step])) from error
+        raise UserError(spark_problems.while_building(error, pipeline.nodes[step], pipeline.nodes)) from error
 
 
 def _taken(rows: DataFrame, pipeline: Pipeline, step: str, limit: int) -> ShowResult:

@@ -44,12 +44,11 @@ def check(
 
 
 def _show_summary(result: CheckResult) -> None:
-    if not result.fast:
-        for query in result.queries:
-            out.print(
-                f"[dim]{query.pipeline}.[/][bold]{query.query}[/] → {query.sink} · {query.mode} · "
-                f"[bold]{query.promise}[/] [dim]({query.reason})[/]",
-                soft_wrap=True,
-            )
+    for query in result.queries:
+        out.print(
+            f"[dim]{query.pipeline}.[/][bold]{query.query}[/] → {query.sink} · {query.mode} · "
+            f"[bold]{query.promise}[/] [dim]({query.reason})[/]",
+            soft_wrap=True,
+        )
     typer.secho("✓ ", fg="green", bold=True, nl=False, color=False if os.environ.get("NO_COLOR") else None)
     typer.echo(f"{counted(len(result.pipelines), 'pipeline')} checked")

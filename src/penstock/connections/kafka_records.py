@@ -15,6 +15,7 @@ from penstock.problems import Fault
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+GONE = "KAFKA003"
 _QUIET_SECONDS = 30.0
 _DELIVERY_SECONDS = 60.0
 _LARGEST_BYTES = 1_000_000_000
@@ -37,12 +38,12 @@ class Record:
 def ends_of(address: KafkaAddress, topic: str) -> dict[int, int]:
     """By partition, the offset of the next record. Raises Fault, also if the topic is gone."""
     if address.is_for_java_alone:
-        raise Fault("KAFKA003", f"the topic `{topic}` can be reached by Spark alone: the key stores are of Java's kind",
+        raise Fault("KAFKA001", f"the topic `{topic}` can be reached by Spark alone: the key stores are of Java's kind",
                     "use stores of type PEM", ("ssl_keystore_type",))  # fmt: skip
     cluster = Cluster(address, ("connection",) if getattr(address, "connection", None) else ("servers",))
     partitions = cluster.partitions().get(topic)
     if not partitions:
-        raise Fault("KAFKA003", f"the topic `{topic}` is not there, or this user may not see it",
+        raise Fault(GONE, f"the topic `{topic}` is not there, or this user may not see it",
                     "make it again, or mend its name")  # fmt: skip
     _, ends = cluster.offsets((topic, partition) for partition in partitions)
     return ends[topic]

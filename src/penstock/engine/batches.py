@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.engine import records
 from penstock.engine.session import Engine
 from penstock.pipeline.build import at
-from penstock.pipeline.model import Pipeline, Query, Sink
+from penstock.pipeline.model import Pipeline, Query, Sink, Source
 from penstock.problems import Fault, Problem
 from penstock.sinks.batch import Batch
 from penstock.sinks.files import Files
@@ -40,6 +40,8 @@ class BatchWriter:
         self._notes = Notes(engine.storage(checkpoint), join(checkpoint, LEDGER), query_id)
         self.problem: Problem | None = None
         """What a sink said of its own failure."""
+        self.refused: Problem | None = None
+        """Why a source refused the batch; it may know how to mend that."""
         self.error: Exception | None = None
         """What Spark or the user's code raised."""
 
@@ -47,12 +49,19 @@ class BatchWriter:
         try:
             for source in self._pipeline.sources_of(self._query.name):
                 if source.spec.looks_at_batches:
-                    source.spec.before_batch(rows.sparkSession, self._checkpoint, number)
+                    self._show(source, rows, number)
             with self._kept(rows):
                 for sink in self._query.sinks:
                     self._write(sink, rows, number)
         except Exception as error:
             self.error = error
+            raise
+
+    def _show(self, source: Source, rows: DataFrame, number: int) -> None:
+        try:
+            source.spec.before_batch(rows.sparkSession, self._checkpoint, number)
+        except Fault as fault:
+            self.refused = fault.at(source.origin.at(*fault.keys))
             raise
 
     @contextmanager

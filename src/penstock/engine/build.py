@@ -59,9 +59,11 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
     place = routed_letters(query)
     if place is None:
         return Built(query, session, made)
-    if is_stateful(made[query.name]):
+    stateful = is_stateful(made[query.name])
+    if stateful or not is_native(pipeline, query, stateful):
+        why = "keeps state" if stateful else "is written batch by batch"
         raise UserError(
-            Problem("RECORD006", f"query `{query.name}` keeps state, so dead letters cannot leave with its rows",
+            Problem("RECORD006", f"query `{query.name}` {why}, so dead letters cannot leave with its rows",
                     "remove `dead_letter_topic`: they leave through a query of their own then",
                     query.sink.origin.at("dead_letter_topic"))
         )  # fmt: skip
@@ -212,7 +214,8 @@ def start(
     try:
         if native:
             return Started(sink.spec.start(writer, sink.name))
-        batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=stateful)
+        first = stateful or _written_before_refused(pipeline, query)
+        batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
         return Started(writer.foreachBatch(batches).start(), batches)
     except Exception as error:
         raise UserError(spark_problems.while_starting(error, sink)) from error
@@ -238,8 +241,16 @@ def is_native(pipeline: Pipeline, query: Query, stateful: bool) -> bool:
         return False
     if any(source.spec.looks_at_batches for source in pipeline.sources_of(query.name)):
         return False
+    if _written_before_refused(pipeline, query):
+        return False
     # A table's own sink passes over a batch that it has, and then the batch's state is never computed.
     return not (stateful and spec.has_ledger)
+
+
+def _written_before_refused(pipeline: Pipeline, query: Query) -> bool:
+    """Could some of a batch be out when a source refuses it? What is atomic takes it back."""
+    refuses = any(source.spec.refuses_batches for source in pipeline.sources_of(query.name))
+    return refuses and any(sink.spec.promise.promise == "at-least-once" for sink in query.sinks)
 
 
 def connectors_of(pipelines: tuple[Pipeline, ...]) -> tuple[str, ...]:

@@ -36,6 +36,11 @@ SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     # The driver opens files before `spark.jars` is read: this jar must be on `spark.driver.extraClassPath` too.
     "local-fs": {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
 }
+LOCAL_SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
+    # After each commit Delta reads the table's log anew, in 50 tasks: on one machine most of the time of a small batch.
+    "delta": {"spark.databricks.delta.snapshotPartitions": "2"},
+}
+"""What a connector gets when Spark runs in one process."""
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, name) when a jar has arrived, once for each jar that had to be fetched."""
@@ -103,6 +108,11 @@ def locked_jars(connector: str, spark_minor: str) -> tuple[LockedJar, ...]:
         message = f"there is no connector `{connector}`{did_you_mean(connector, known)}"
         fix = f"use one that Spark {spark_minor} has: {', '.join(known) or 'none'}"
     raise UserError(Problem(code="ENGINE003", message=message, fix=fix))
+
+
+def local_settings(names: Iterable[str]) -> dict[str, str]:
+    """What these connectors want of a Spark that runs in one process."""
+    return {key: value for name in names for key, value in LOCAL_SETTINGS_OF_CONNECTOR.get(name, {}).items()}
 
 
 def settings(connectors: Iterable[str]) -> dict[str, str]:

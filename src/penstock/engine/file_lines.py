@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from penstock.engine.dead_letters import Letter
 from penstock.paths import is_local, to_local
 
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 _LARGEST_BYTES = 1_000_000_000
 """A larger file is not looked through."""
 
@@ -19,23 +22,43 @@ def local_file(letter: Letter) -> Path | None:
     return to_local(unquote(letter.file)) if letter.file is not None and is_local(letter.file) else None
 
 
-def lines_of(letter: Letter) -> tuple[int, ...]:
-    """The lines, counted from 1, that hold the record as it was put aside; none if that cannot be told."""
-    file = local_file(letter)
-    if file is None or not letter.raw:
-        return ()
-    content = content_of(file) or b""
-    lines = tuple(number for number, line in enumerate(content.splitlines(), 1) if line == letter.raw)
-    if lines or b"\n" not in letter.raw:
-        return lines
-    found = content.find(letter.raw)  # a record of several lines: the first of them
-    return (content.count(b"\n", 0, found) + 1,) if found >= 0 else ()
+def lines_of(letters: Iterable[Letter]) -> dict[tuple[str | None, bytes | None], tuple[int, ...]]:
+    """By file and record, the lines, counted from 1, that hold the record as it was put aside; as far as that is known.
+
+    Each file is read once.
+    """
+    wanted: dict[str, set[bytes]] = {}
+    for letter in letters:
+        if letter.file is not None and letter.raw:
+            wanted.setdefault(letter.file, set()).add(letter.raw)
+    return {
+        (file, raw): lines
+        for file, records in wanted.items()
+        for raw, lines in _lines_in(_content(file), records).items()
+    }
+
+
+def _lines_in(content: bytes, records: set[bytes]) -> dict[bytes, tuple[int, ...]]:
+    found: dict[bytes, tuple[int, ...]] = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        if line in records:
+            found[line] = (*found.get(line, ()), number)
+    for record in records:
+        # A record of several lines: the first of them.
+        if b"\n" in record and (start := content.find(record)) >= 0:
+            found[record] = (content.count(b"\n", 0, start) + 1,)
+    return found
+
+
+def _content(file: str) -> bytes:
+    return (content_of(to_local(unquote(file))) or b"") if is_local(file) else b""
 
 
 def first_line(file: Path, encoding: str) -> str | None:
     try:
-        return (content_of(file) or b"").decode(encoding).removeprefix("\ufeff").splitlines()[0]
-    except (ValueError, IndexError, LookupError):
+        with _OPENERS.get(file.suffix, open)(file, "rt", encoding=encoding) as lines:
+            return str(next(iter(lines))).removeprefix("\ufeff").rstrip("\n")
+    except (OSError, EOFError, ValueError, LookupError, StopIteration):
         return None
 
 
@@ -44,9 +67,7 @@ def content_of(file: Path) -> bytes | None:
     try:
         if file.stat().st_size > _LARGEST_BYTES:
             return None
-        content = file.read_bytes()
-        if file.suffix == ".gz":
-            return gzip.decompress(content)
-        return bz2.decompress(content) if file.suffix == ".bz2" else content
+        with _OPENERS.get(file.suffix, open)(file, "rb") as opened:
+            return bytes(opened.read())
     except (OSError, EOFError, ValueError):
         return None

@@ -30,9 +30,11 @@ _SHOWN_CHARACTERS = 200
 
 def judged(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function]) -> DataFrame:
     """The rows with their verdict; unchanged where nothing judges them."""
-    from pyspark.sql.functions import coalesce
+    from pyspark.sql.functions import coalesce, lit
 
     verdicts = [*_decoded(rows, node), *_called(rows, functions), *_expected(node)]
+    if not verdicts and node.spec.expect:  # all of them only count
+        verdicts = [lit(None).cast("STRUCT<otherwise: STRING, check: STRING, reason: STRING>")]
     return rows.withColumn(VERDICT, coalesce(*verdicts)) if verdicts else rows
 
 

@@ -92,6 +92,8 @@ def _lot(record: Record, spec: Files) -> tuple[str, ...]:
     """What records of one file have in common. Raises Unfit."""
     if record.raw is None:
         raise Unfit("there is nothing to write")
+    if record.is_row and row_of(record.raw) is None:
+        raise Unfit("it is not mended: it was a row, written as a JSON object, and is none any more")
     if _goes_through_spark(record, spec):
         if spec.lives and (row_of(record.raw) or {}).get(spec.rescued_column) is not None:
             raise Unfit(f"it has values in `{spec.rescued_column}`, which have no column to go back to")

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -50,10 +51,8 @@ class Record:
 
     @property
     def is_row(self) -> bool:
-        """Is it a row in the columns of its source, as JSON, and not the text of the file?"""
-        if self.home.folder is None or self.letter.check == DECODED:
-            return False
-        return row_of(self.raw) is not None
+        """Is it a row in the columns of its source, as a JSON object, and not the text of the file?"""
+        return self.home.folder is not None and self.letter.check != DECODED
 
 
 def home_of(letter: Letter, pipeline: Pipeline, is_mended: bool) -> Home:
@@ -98,6 +97,7 @@ def _reads(source: Source, topic: str) -> bool:
     return topic in named or bool(pattern and re.fullmatch(pattern, topic))
 
 
+@cache
 def _folder(file: str) -> str:
     plain = str(to_local(unquote(file))) if is_local(file) else unquote(file)
     return plain.rpartition("/")[0]

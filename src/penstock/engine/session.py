@@ -146,6 +146,7 @@ def start(
     ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
     merged = ours | dict(settings)
     if merged["spark.master"].startswith("local"):
+        merged = connector_jars.local_settings(wanted) | merged
         merged = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} | merged
     for key, joint in _LISTS.items():
         merged[key] = joint.join(filter(None, (ours.get(key), settings.get(key))))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,12 @@ _FIXES = {
 }
 
 
-def while_building(error: Exception, node: Source | Step) -> Problem:
-    """What went wrong when the rows of a source or a step were declared to Spark."""
+def while_building(error: Exception, node: Source | Step, nodes: Mapping[str, Source | Step] | None = None) -> Problem:
+    """What went wrong when the rows of a source or a step were declared to Spark, or looked at."""
     if not is_spark_error(error):
         return _in_user_code(error, node)
+    if nodes and FAILED in str(error):
+        return bad_record(str(error), nodes)
     where = _place(error, node)
     code = {"Source": "SPARK001", "Step": "SPARK002"}[type(node).__name__]
     noun = type(node).__name__.lower()
@@ -135,24 +138,26 @@ def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
 def query_failed(error: Exception, query: Query, pipeline: Pipeline, mask: Mask) -> Problem:
     """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
     said = list(causes(error)) or [str(error)]
-    if told := next((text for text in said if FAILED in text), None):
-        return _bad_record(told, pipeline, mask)
+    # With the brace: Spark shows the plan too, in which the words stand without a record.
+    if told := next((text for text in said if f"{FAILED}{{" in text), None):
+        problem = bad_record(told, pipeline.nodes)
+        return replace(problem, message=mask(problem.message))
     unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
     message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
     fix = "mend the cause and run again: it goes on from the last committed batch"
     return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
 
 
-def _bad_record(text: str, pipeline: Pipeline, mask: Mask) -> Problem:
+def bad_record(text: str, nodes: Mapping[str, Source | Step]) -> Problem:
     """A record that `fail` stops at: which, where it is, and why it is bad."""
-    told, _ = json.JSONDecoder().raw_decode(text[text.index(FAILED) + len(FAILED) :])
-    node = pipeline.nodes[told["node"]]
+    told, _ = json.JSONDecoder().raw_decode(text[text.index(f"{FAILED}{{") + len(FAILED) :])
+    node = nodes[told["node"]]
     place = {key: value for key, value in json.loads(told.get("place") or "{}").items() if value is not None}
     at = ", ".join(f"{key} {value}" for key, value in place.items())
     message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {told['reason']}: {told.get('record')}"
     key = ("on_bad_record",) if told["check"] == DECODED else ("expect", told["check"])
     fix = "mend the record, or let bad ones be put aside with `dead_letter` in place of `fail`"
-    return Problem("RECORD001", mask(message), fix, node.origin.at(*key))
+    return Problem("RECORD001", message, fix, node.origin.at(*key))
 
 
 def _one_line(text: str) -> str:

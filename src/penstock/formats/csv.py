@@ -57,7 +57,8 @@ class CsvRead(CsvDialect, Characters, DateTimes, LenientDateTimes, DateInference
     - The names in a header are ignored when `schema` is given: swapped columns are read as if nothing had happened.
       `enforce_schema: false` makes the query fail instead.
     - `schema: infer` finds only names, every type is STRING, unless `infer_schema: true` asks for the types too.
-    - A value that does not fit its type is NULL unless `mode` says otherwise.
+    - A value that does not fit its type makes its line malformed, and so do too many or too few values: the source's
+      `on_bad_record`, or `mode`, judges it.
     - An empty value is NULL; so is a quoted empty one, unless `null_value` is set to another text.
     - Values with line breaks inside quotes need `multi_line: true`, and such a file is read by one task.
     """

@@ -21,7 +21,7 @@ class JsonRead(Characters, Lines, DateTimes, LenientDateTimes, DecimalInference,
     """Rows from JSON documents, by name: one a line, or one (or an array of them) a file with `multi_line: true`.
 
     - A field that `schema` does not name is dropped unseen; one that a document lacks is NULL.
-    - A value of another type is NULL and makes its record malformed, for `mode` to judge.
+    - A value of another type makes its record malformed, for the source's `on_bad_record`, or `mode`, to judge.
     - Upper and lower case matter in names: `Id` is not `id`.
     - An encoding other than UTF-8 needs `line_sep` or `multi_line: true`; UTF-16 and UTF-32 must say their byte order.
     """

@@ -311,10 +311,8 @@ def _json_reason(text: Column, parsed: Column, schema: StructType) -> Column:
         concat,
         from_json,
         is_valid_utf8,
-        length,
         lit,
         transform,
-        trim,
         when,
     )
 
@@ -331,9 +329,9 @@ def _json_reason(text: Column, parsed: Column, schema: StructType) -> Column:
     # A lambda binds the fields, so that they are parsed once and not for each column.
     of_object = transform(array(from_json(text, "MAP<STRING, STRING>")), of_fields)[0]
     return (
-        when(length(trim(text)) == lit(0), lit("the value is empty"))
+        when(text.rlike(r"^\s*$"), lit("the value is empty"))
         .when(~is_valid_utf8(text), lit("not UTF-8"))
-        .when(trim(text) == lit("null"), lit("the value is JSON null"))
+        .when(text.rlike(r"^\s*null\s*$"), lit("the value is JSON null"))
         .otherwise(of_object)
     )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _DECODED = "_penstock_decoded"
+_LARGEST = {"bytes": 64 * 1024 * 1024, "string": 64 * 1024 * 1024, "collectionItems": 10_000_000}
 _UNKNOWN = "schema id {} is not known"
 _UNKNOWN_ID = re.compile(_UNKNOWN.format(r"(\d+)"))
 
@@ -82,6 +83,7 @@ class AvroMessageRead(_AvroSchema):
         from pyspark.sql.avro.functions import from_avro
         from pyspark.sql.functions import length, lit, when
 
+        _limit_lengths()
         if self.registry is None:
             reader = str(self.given_schema())
             parsed = from_avro(data, reader, _options(reader))
@@ -89,14 +91,19 @@ class AvroMessageRead(_AvroSchema):
             return _decoding(parsed, reader, lambda: empty.otherwise(lit("not Avro of this schema")))
         known = _known(self.registry, subject)
         reader = self.given_schema() or _newest(known)
-        ids = {one.id: one for schemas in known.values() for one in schemas if not one.has_references}
+        ids = _by_id(known)
         by_id = {number: from_avro(body_of(data), one.schema, _options(reader)) for number, one in sorted(ids.items())}
         return _decoding(_chosen(data, by_id), reader, lambda: _framed_reason(data, sorted(ids)))
 
-    def knows_more(self, failure: str) -> bool:
-        """Did a query fail at a schema that was not known when it started, and that is known by now?"""
+    def knows_more(self, failure: str, subject: Subject) -> bool:
+        """Did a query fail at a schema that was not known when it started, and that a new start would know?"""
         found = _UNKNOWN_ID.search(failure)
-        return bool(found and self.registry and Subjects(self.registry).knows(int(found[1])))
+        if found is None or self.registry is None:
+            return False
+        try:
+            return int(found[1]) in _by_id(_known(self.registry, subject))
+        except Fault:
+            return False  # it cannot be asked now: the failure itself says more
 
 
 class AvroMessageWrite(_AvroSchema):
@@ -112,8 +119,10 @@ class AvroMessageWrite(_AvroSchema):
 
     def check(self, rows: DataFrame, columns: Sequence[str]) -> None:
         schema = self.given_schema()
-        fields = json.loads(schema).get("fields", []) if schema else []
-        wanted = {field["name"] for field in fields if "default" not in field}
+        if schema is not None and not _fields(schema):
+            raise Fault("KAFKA005", "the Avro schema is not one of a record with fields",
+                        "give a schema of `type: record`", ("format",))  # fmt: skip
+        wanted = {field["name"] for field in _fields(schema) if "default" not in field}
         if missing := sorted(wanted - set(columns)):
             raise Fault("KAFKA005", f"the Avro schema has a field `{missing[0]}`, and the rows have no such column",
                         "select it in the step, or give the field a default", ("format",))  # fmt: skip
@@ -124,8 +133,7 @@ class AvroMessageWrite(_AvroSchema):
 
         schema = self.given_schema()
         if schema is not None:
-            fields = [field["name"] for field in json.loads(schema).get("fields", [])]
-            columns = [name for name in fields if name in columns] or columns
+            columns = [field["name"] for field in _fields(schema) if field["name"] in columns]
         else:
             schema = _derived(rows.select(*(quoted(name) for name in columns)), self.record_name)
         body = to_avro(struct(*(col(quoted(name)) for name in columns)), schema)
@@ -136,7 +144,7 @@ class AvroMessageWrite(_AvroSchema):
 
 
 def _known(registry: Registry, subject: Subject) -> dict[str, list[Registered]]:
-    """The schemas of each subject that the messages may be of."""
+    """The schemas of each subject that the messages may be of; Spark cannot read one that refers to others."""
     subjects = Subjects(registry)
     if registry.subject is not None:
         names = [registry.subject]
@@ -146,11 +154,23 @@ def _known(registry: Registry, subject: Subject) -> dict[str, list[Registered]]:
         names = [name for name in every if re.fullmatch(subject.topic_pattern, name.removesuffix(ending))]
     else:
         names = [f"{topic}-{subject.part}" for topic in subject.topics]
-    known = {name: subjects.versions(name) for name in names}
+    known = {name: [one for one in subjects.versions(name) if not one.has_references] for name in names}
     if not any(known.values()):
-        raise Fault("REGISTRY002", f"the schema registry at {registry.url} has no schema for these topics",
-                    "name the subject: `subject:`", ("format", "registry"))  # fmt: skip
+        raise Fault(
+            "REGISTRY002", f"the schema registry at {registry.url} has no schema for these topics that stands alone",
+            "name the subject: `subject:`; its schemas may not refer to other schemas", ("format", "registry"),
+        )  # fmt: skip
     return known
+
+
+def _fields(schema: str | None) -> list[dict[str, Any]]:
+    """The fields of a record's schema."""
+    data: Any = json.loads(schema or "null")
+    return list(data.get("fields", [])) if isinstance(data, dict) else []
+
+
+def _by_id(known: dict[str, list[Registered]]) -> dict[int, Registered]:
+    return {one.id: one for schemas in known.values() for one in schemas}
 
 
 def _registered(registry: Registry, subject: Subject, schema: str) -> int:
@@ -165,6 +185,26 @@ def _registered(registry: Registry, subject: Subject, schema: str) -> int:
 def _id_of(registry: Registry, subject: str, schema: str) -> int:
     # Asked for each batch otherwise. An id never changes.
     return Subjects(registry).register(subject, schema)
+
+
+def _limit_lengths() -> None:
+    """Lets Avro refuse a value that claims to be longer than any message is.
+
+    It takes memory for a value before it reads it. So a few bytes of garbage could fill the memory and end Spark.
+    """
+    from pyspark.sql import SparkSession
+
+    jvm: Any = SparkSession.active()._jvm
+    gateway: Any = SparkSession.active().sparkContext._gateway
+    for what, largest in _LARGEST.items():
+        name = f"org.apache.avro.limits.{what}.maxLength"
+        if jvm.java.lang.System.getProperty(name) is None:
+            jvm.java.lang.System.setProperty(name, str(largest))
+    # Avro may have looked at them already.
+    limits = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException")
+    look_again = limits.getDeclaredMethod("resetLimits", gateway.new_array(jvm.java.lang.Class, 0))
+    look_again.setAccessible(True)
+    look_again.invoke(None, gateway.new_array(jvm.java.lang.Object, 0))
 
 
 def _options(reader: str) -> dict[str, str]:

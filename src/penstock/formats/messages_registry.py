@@ -57,9 +57,6 @@ class Subjects:
         numbers = sorted(self._get(f"/subjects/{_path(subject)}/versions", subject))
         return [self._version(subject, number) for number in numbers]
 
-    def knows(self, schema_id: int) -> bool:
-        return self._ask("GET", f"/schemas/ids/{schema_id}").status_code == 200
-
     def register(self, subject: str, schema: str) -> int:
         """The id of a schema under a subject; it is added if it is new and the registry finds it compatible."""
         answer = self._ask("POST", f"/subjects/{_path(subject)}/versions", {"schema": schema})

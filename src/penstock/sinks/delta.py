@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.sinks.batch import Batch
 
 _UNFIT = "DELTA002"
+_REFUSED = "name another place; for column names with spaces set `table_properties: {delta.columnMapping.mode: name}`"
+_WIDEN = "leave the column out in the step, or add it to the table by hand"
 
 
 class Delta(SinkSpec, TableWrites, WithSparkOptions):
@@ -84,10 +86,10 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         if not self._exists(spark):
             properties = {key: to_option(value) for key, value in self.table_properties.items()}
             partitions = [quoted(name) for name in self.partition_by]
-            with lake_sql.refusals_as("DELTA003", f"the Delta table {target} cannot be made"):
+            with lake_sql.refusals_as("DELTA003", f"the Delta table {target} cannot be made", _REFUSED):
                 spark.sql(lake_sql.create(target, rows.schema, "delta", partitions, properties))
             return
-        with lake_sql.refusals_as("DELTA003", f"{target} cannot be read as a Delta table"):
+        with lake_sql.refusals_as("DELTA003", f"{target} cannot be opened as a Delta table", _REFUSED):
             detail = spark.sql(f"DESCRIBE DETAIL {target}").select("format", "partitionColumns").collect()[0]
             if detail.format != "delta":
                 raise Fault("DELTA003", f"the table {target} is of format {detail.format}, not a Delta table",
@@ -114,14 +116,14 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         if self.writes == "upsert":
             note = "spark.databricks.delta.write.txn"
             settings = {f"{note}AppId": batch.query_id, f"{note}Version": str(batch.number)}
-            with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {self._target(spark)}"):
+            with lake_sql.misfits_as(_UNFIT, self._target(spark)):
                 lake_sql.run_merge(rows, self._target(spark), self, settings)
             return
         options = given_options(self) | {"txnAppId": batch.query_id, "txnVersion": str(batch.number)}
         writer = rows.write.format("delta").mode(self.writes).options(**options)
         if self.overwrite_schema and self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
-        with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {self._target(spark)}"):
+        with lake_sql.misfits_as(_UNFIT, self._target(spark)):
             if self.path is not None:
                 writer.save(self.path)
             else:
@@ -144,7 +146,7 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         has = spark.table(target).schema
         new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
         if new:
-            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns"):
+            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns", _WIDEN):
                 spark.sql(lake_sql.add_columns(target, new))
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.sinks.batch import Batch
 
 _UNFIT = "ICEBERG002"
+_REFUSED = "see that its catalog is declared in penstock.yaml: `catalogs: {lake: {type: iceberg, warehouse: lake}}`"
+_WIDEN = "leave the column out in the step, or add it to the table by hand"
 _TRANSFORM = re.compile(r"(?:(years|months|days|hours)\s*\(|(bucket|truncate)\s*\(\s*(\d+)\s*,)\s*([^()]+?)\s*\)", re.I)
 
 
@@ -102,14 +104,14 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         spark = rows.sparkSession
         lake_sql.require_columns(rows, self, [column_of(partition) for partition in self.partition_by], _UNFIT)
         target = full_name(spark, self.table)
-        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found or made"):
+        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found or made", _REFUSED):
             if not spark.catalog.tableExists(target):
                 self._create(spark, target, rows)
                 return
             has = spark.table(target).schema
         new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
         if new:
-            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns"):
+            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns", _WIDEN):
                 spark.sql(lake_sql.add_columns(target, new))
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
@@ -127,7 +129,7 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         # As settings, for an option's name loses its upper case on the way, and Iceberg's own sink would not know it.
         prefix = "spark.sql.iceberg.snapshot-property."
         note = {f"{prefix}{QUERY_ID}": batch.query_id, f"{prefix}{BATCH}": str(batch.number)}
-        with lake_sql.refusals_as(_UNFIT, f"the rows do not fit into {target}"):
+        with lake_sql.misfits_as(_UNFIT, target):
             if self.writes == "upsert":
                 lake_sql.run_merge(rows, target, self, note)
                 return

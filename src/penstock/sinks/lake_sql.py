@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from uuid import uuid4
 from penstock.lake_tables import literal, quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks.upsert import DELETES, TableWrites, changes
+
+_CODE = re.compile(r"^\[[A-Z0-9_.]+\] ")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,19 +117,34 @@ def missing_columns(table: str, has: StructType, rows: StructType, code: str, *,
 
 
 @contextmanager
-def refusals_as(code: str, doing: str) -> Iterator[None]:
-    """Tells what Spark's analyser says against a statement as a Fault."""
+def misfits_as(code: str, table: str) -> Iterator[None]:
+    """Tells what Spark's analyser says against a write as a Fault."""
     from pyspark.errors import AnalysisException
 
     try:
         yield
     except AnalysisException as error:
-        raise Fault(code, f"{doing}: {first_words(error)}", "change the rows in the step, or the table") from error
+        raise Fault(code, f"the rows do not fit into the table {table}: {first_words(error)}",
+                    "change the rows in the step, or the table") from error  # fmt: skip
+
+
+@contextmanager
+def refusals_as(code: str, doing: str, fix: str) -> Iterator[None]:
+    """Tells whatever is said against making, opening or changing a table as a Fault."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:  # a catalog's own errors come as Java raised them
+        raise Fault(code, f"{doing}: {first_words(error)}", fix) from error
 
 
 def first_words(error: Exception) -> str:
     """The first line of what Spark says, without its code."""
-    text = str(error).partition("] ")[2] or str(error)
+    java = getattr(error, "java_exception", None)
+    said = str(java.getMessage() or java.toString()) if java is not None else str(error)
+    text = _CODE.sub("", said.strip())
     return (text.strip().splitlines() or [type(error).__name__])[0].partition(" SQLSTATE")[0].rstrip(".;")
 
 

@@ -37,8 +37,9 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
     create_table: bool = Field(
         False, description="Makes the table from the columns of the rows, if it is not there; `keys` get an index."
     )
+    # Not `penstock`: a user of that name has the schema of that name before all others, and would make tables there.
     ledger_schema: str = Field(
-        "penstock",
+        "penstock_ledger",
         min_length=1,
         max_length=63,
         description="The schema of the ledger and of the staging tables; it is made if it is not there.",

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.problems import Fault
-from penstock.sinks.postgres_staging import DELETES, MARK, Staged, Staging
+from penstock.sinks.postgres_staging import MARK, Staged, Staging
 from penstock.sinks.postgres_table import Target, lock
+from penstock.sinks.upsert import DELETES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,6 +16,7 @@ from penstock.connections.postgres_names import TableName
 from penstock.lake_tables import quoted
 from penstock.sinks.postgres_table import TableColumn, lock
 from penstock.sinks.postgres_types import spelled
+from penstock.sinks.upsert import DELETES
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MARK = "_penstock_attempt"
-DELETES = "_penstock_delete"
 _REPORT = "mark BIGINT, rows BIGINT, sqlstate STRING, said STRING"
 _OF_THE_DATA = ("22", "23", "42", "P0")
 """Classes of errors that come again however often the task is tried."""
@@ -107,11 +107,12 @@ def stage(rows: DataFrame, staging: Staging, conninfo: str, delete_when: str | N
 
     deletes = f.coalesce(f.expr(delete_when).cast("boolean"), f.lit(False)) if delete_when else f.lit(False)
     values = [
-        spelled(f.col(quoted(column.name)), rows.schema[column.name].dataType, column.base).alias(column.name)
+        spelled(f.col(quoted(column.name)), rows.schema[column.name].dataType, column.base)
         for column in staging.columns
     ]
-    texts = rows.select(deletes.cast("string").alias(DELETES), *values)
-    copied = texts.mapInArrow(copier(conninfo, copy_statement(staging)), _REPORT).collect()
+    # Numbered, for `mapInArrow` fails on names with a dot or a backquote.
+    texts = [text.alias(str(number)) for number, text in enumerate([deletes.cast("string"), *values])]
+    copied = rows.select(*texts).mapInArrow(copier(conninfo, staging), _REPORT).collect()
     for report in copied:
         if report.said is not None:
             raise refused(report.sqlstate, report.said)
@@ -128,11 +129,12 @@ def copy_statement(staging: Staging) -> str:
 Batches = Iterable["pa.RecordBatch"]
 
 
-def copier(conninfo: str, statement: str) -> Callable[[Batches], Batches]:
+def copier(conninfo: str, staging: Staging) -> Callable[[Batches], Batches]:
     """What a task does: one COPY in one transaction, then a report of its mark and rows, or of why it was refused.
 
     A failure that may pass, such as a lost connection, is raised, so that Spark tries the task again.
     """
+    statement, names = copy_statement(staging), staging.names
 
     def copy(batches: Batches) -> Batches:
         import pyarrow as pa
@@ -141,16 +143,16 @@ def copier(conninfo: str, statement: str) -> Callable[[Batches], Batches]:
         first = next(filled, None)
         if first is None:
             return
-        report = _copied(conninfo, statement, first, filled)
-        names, kinds = ("mark", "rows", "sqlstate", "said"), (pa.int64(), pa.int64(), pa.string(), pa.string())
-        arrays = [pa.array([value], kind) for value, kind in zip(report, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(names))
+        report = _copied(conninfo, statement, names, first, filled)
+        kinds = {"mark": pa.int64(), "rows": pa.int64(), "sqlstate": pa.string(), "said": pa.string()}
+        arrays = [pa.array([value], kind) for value, kind in zip(report, kinds.values(), strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(kinds))
 
     return copy
 
 
 def _copied(
-    conninfo: str, statement: str, first: pa.RecordBatch, others: Batches
+    conninfo: str, statement: str, names: tuple[str, ...], first: pa.RecordBatch, others: Batches
 ) -> tuple[int, int, str | None, str | None]:
     import secrets
     from itertools import chain
@@ -162,13 +164,13 @@ def _copied(
     mark, rows = secrets.randbits(63), 0
     # Texts are quoted and NULLs are not: so PostgreSQL tells an empty text from a NULL.
     as_csv = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
-    batch = first
+    marked = first
     try:
         # One transaction: it commits when the block ends well.
         with psycopg.connect(conninfo) as connection, connection.cursor() as cursor, cursor.copy(statement) as copy:
             for batch in chain([first], others):
                 marks = pa.repeat(mark, batch.num_rows)
-                marked = pa.RecordBatch.from_arrays([marks, *batch.columns], names=[MARK, *batch.schema.names])
+                marked = pa.RecordBatch.from_arrays([marks, *batch.columns], names=list(names))
                 text = pa.BufferOutputStream()
                 pa.csv.write_csv(marked, text, as_csv)
                 copy.write(text.getvalue())
@@ -176,7 +178,7 @@ def _copied(
     except psycopg.Error as error:
         if error.sqlstate is None or not error.sqlstate.startswith(_OF_THE_DATA):
             raise
-        return mark, 0, error.sqlstate, _said(error, batch)
+        return mark, 0, error.sqlstate, _said(error, marked)
     return mark, rows, None, None
 
 
@@ -186,7 +188,7 @@ def _said(error: psycopg.Error, batch: pa.RecordBatch) -> str:
 
     said = one_line("; ".join(filter(None, (error.diag.message_primary, error.diag.context))))
     if error.sqlstate == "22021":
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
             if pyarrow.compute.any(pyarrow.compute.match_substring(column, "\0")).as_py():
                 return f"column `{name}` holds a text with a NUL character, which PostgreSQL cannot hold"
     return said

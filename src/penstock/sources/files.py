@@ -161,6 +161,9 @@ class Files(Decoded, StaticOrStream):
             settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
         return settings
 
+    def keeping(self, folder: str) -> Files:
+        return self.model_copy(update={"schema_location": self.schema_location or folder}) if self.lives else self
+
     def options(self) -> dict[str, str]:
         """What Spark gets to know of the folder, apart from the format."""
         options = given_options(self)
@@ -176,6 +179,10 @@ class Files(Decoded, StaticOrStream):
         if not self.judges_records:
             return self._loaded(spark, {}, self.format.schema_)
         return file_records.with_verdict(self._with_corrupt(spark), self.format.type)
+
+    @property
+    def refuses_batches(self) -> bool:
+        return self.lives and self.on_new_columns in ("add", "fail")
 
     @property
     def looks_at_batches(self) -> bool:

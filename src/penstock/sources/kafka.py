@@ -172,8 +172,8 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return _distinct(rows)
 
     def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
-        avro = [one for one in (self.format, self.key_format) if isinstance(one, AvroMessageRead)]
-        if any(one.knows_more(failure) for one in avro):
+        formats = ((self.format, self._subject("value")), (self.key_format, self._subject("key")))
+        if any(one.knows_more(failure, subject) for one, subject in formats if isinstance(one, AvroMessageRead)):
             return True
         if not _DATA_LOSS.search(failure):
             return False

@@ -70,7 +70,7 @@ class Postgres(SourceSpec, UsesPostgres, WithSparkOptions):
         return ("postgresql",)
 
     def probe(self) -> None:
-        from psycopg import errors
+        from psycopg import ProgrammingError, errors
 
         with self.connected() as connection:
             try:
@@ -79,8 +79,8 @@ class Postgres(SourceSpec, UsesPostgres, WithSparkOptions):
                 raise Fault("POSTGRES003", f"PostgreSQL finds no such table: {error.diag.message_primary}",
                             "name a table that is there, in the very case it has there",
                             ("table" if self.table else "query",)) from None  # fmt: skip
-            except errors.SyntaxErrorOrAccessRuleViolation as error:
-                if error.sqlstate == "42501":
+            except ProgrammingError as error:
+                if isinstance(error, errors.InsufficientPrivilege):
                     raise
                 raise Fault("POSTGRES008", f"PostgreSQL refuses the query: {error.diag.message_primary}",
                             "mend the SQL; it is PostgreSQL's, not Spark's", ("query",)) from None  # fmt: skip

@@ -61,6 +61,11 @@ class SourceSpec(Part):
         raise NotImplementedError
 
     @property
+    def refuses_batches(self) -> bool:
+        """May a task stop a batch because of what it reads? Then nothing of it may be written before all are done."""
+        return False
+
+    @property
     def looks_at_batches(self) -> bool:
         """Must `before_batch` be called?"""
         return False

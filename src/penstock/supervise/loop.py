@@ -113,11 +113,14 @@ def watch(
             drain = drain or _Drain()
             for query in queries:
                 drain.go_on(query, stop.at_once)
+        restarts = sum(view.restarts for view in views.values())
         for query in queries:
             view = _with_share(look(query, views[id(query)], stop.asked), query)
             views[id(query)] = view if stop.asked else _cared_for(query, view, refreshed)
         snapshot = Snapshot(elapsed, tuple(views.values()), stop.asked)
         on_snapshot(snapshot)
+        if sum(view.restarts for view in views.values()) > restarts:
+            continue  # one that has just started may have ended again: it is looked at before that counts
         if not any(query.is_active for query in queries):
             return Snapshot(
                 snapshot.elapsed_seconds, tuple(look(q, views[id(q)], stop.asked) for q in queries), stop.asked

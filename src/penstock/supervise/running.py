@@ -101,6 +101,8 @@ class RunningQuery:
             return None
         if self._writer is not None and self._writer.problem is not None:
             return self._masked(self._writer.problem)
+        if self._writer is not None and self._writer.refused is not None:
+            return self._masked(self._writer.refused)
         if self._writer is not None and self._writer.error is not None:
             error = self._writer.error  # Spark tells only that Python code failed
         return query_failed(error, self._built.query, self._pipeline, self._mask)

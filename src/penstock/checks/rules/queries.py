@@ -220,6 +220,37 @@ def table_is_forgotten(subject: Subject) -> Iterator[Finding]:
 
 
 @rule(
+    "SINK008",
+    wrong="""
+    pipeline: grows
+    sources: {orders: {type: files, path: in, format: parquet, on_new_columns: add}}
+    sinks: {out: {of: orders, type: files, path: out, format: parquet}}
+    """,
+    right="""
+    pipeline: grows
+    sources: {orders: {type: files, path: in, format: parquet, on_new_columns: add}}
+    sinks: {out: {of: orders, type: delta, path: out}}
+    """,
+)
+def living_parquet_into_files(subject: Subject) -> Iterator[Finding]:
+    """A sink cannot wait until the batch was looked at.
+
+    New columns of Parquet files are found in their footers before a batch is written. Spark's own file sink writes
+    without asking.
+    """
+    for query in subject.pipeline.queries:
+        sources = [source for source in subject.pipeline.sources_of(query.name) if source.spec.looks_at_batches]
+        for sink in query.sinks if sources else ():
+            if not sink.spec.shares:
+                yield (
+                    f"sink `{sink.name}` of type `{sink.spec.type}` cannot take the batches of `{sources[0].name}`,"
+                    " whose Parquet schema lives",
+                    "write to `delta`, or give the source a fixed `schema`",
+                    sink.origin.at("type"),
+                )
+
+
+@rule(
     "SOURCE001",
     "warning",
     wrong="""

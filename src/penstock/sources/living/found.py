@@ -44,11 +44,12 @@ class NewColumns(Exception):
 
 def refused(failure: str) -> dict[str, Any] | None:
     """What the text of a failure says of a refused batch; None if it was not refused for new columns."""
-    _, mark, rest = failure.partition(MARK)
+    # With the brace: the failure of a query shows its plan too, in which the words stand without columns.
+    _, mark, rest = failure.partition(f"{MARK}{{")
     if not mark:
         return None
     try:
-        told, _ = json.JSONDecoder().raw_decode(rest)
+        told, _ = json.JSONDecoder().raw_decode(f"{{{rest}")
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

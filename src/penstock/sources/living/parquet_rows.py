@@ -88,13 +88,15 @@ def _rescued(paths: list[str], file: Column) -> Column:
 
 
 def _below(value: Column, way: list[str]) -> Column:
-    from pyspark.sql.functions import transform
+    """What stands further in; of an array, what its elements have there, or NULL if none has anything."""
+    from pyspark.sql.functions import exists, transform, when
 
     if not way:
         return value
     name, *rest = way
     if name == schemas.ELEMENT:
-        return transform(value, lambda one: _below(one, rest))
+        inside = transform(value, lambda one: _below(one, rest))
+        return when(exists(inside, lambda one: one.isNotNull()), inside)
     return _below(value[name], rest)
 
 

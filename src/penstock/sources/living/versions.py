@@ -68,9 +68,9 @@ def keep(storage: Storage, folder: str, version: Version) -> Version:
     text = json.dumps(asdict(version), indent=2) + "\n"
     try:
         _create(storage, path, text)
-    except FileExistsError:
-        return newest(storage, folder) or version
     except OSError as error:
+        if isinstance(error, FileExistsError) and (theirs := newest(storage, folder)):
+            return theirs
         raise Fault(
             "SCHEMA006", f"a schema cannot be kept in {folder}: {str(error).splitlines()[0]}",
             "set `schema_location` to a folder that can be written to", KEYS,
