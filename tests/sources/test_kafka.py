@@ -60,9 +60,11 @@ class Stream:
     def __init__(self, spark: Any, folder: Path) -> None:
         self._spark, self.checkpoint = spark, str(folder / "checkpoint")
         self.batches: list[list[Any]] = []
+        self.tasks: list[int] = []
 
     def run(self, source: Kafka, **trigger: Any) -> Any:
         def keep(rows: Any, number: int) -> None:
+            self.tasks.append(rows.rdd.getNumPartitions())
             self.batches.append([row.value for row in rows.collect()])
 
         rows = source.load(self._spark)
@@ -100,7 +102,7 @@ def test_a_read_begins_and_ends_where_it_is_told(values, filled) -> None:
 
 
 def test_a_read_begins_and_ends_at_a_moment(values, kafka, topic) -> None:
-    name = topic(partitions=2)
+    name = topic(partitions=2, **{"retention.ms": "-1"})  # 1970 is long ago
     producer = Producer({"bootstrap.servers": kafka.servers})
     for number in range(4):
         producer.produce(name, f"a{number}", partition=0, timestamp=1_000_000 + number * 1_000)
@@ -147,6 +149,7 @@ def test_aborted_transactions_are_not_seen(values, stream, source, kafka, topic)
     for number, end in enumerate(("commit", "abort", "commit")):
         producer.begin_transaction()
         producer.produce(name, f"v{number}")
+        producer.flush()
         getattr(producer, f"{end}_transaction")()
     assert values(topics=[name]) == ["v0", "v2"]
     assert values(topics=[name], isolation_level="read_uncommitted") == ["v0", "v1", "v2"]
@@ -180,13 +183,14 @@ def test_a_batch_waits_until_there_is_enough(stream, source, filled, kafka) -> N
     assert sum(map(len, stream.batches)) == 11
 
 
-def test_partitions_are_split(spark, source, filled) -> None:
+def test_partitions_are_split(spark, stream, source, filled) -> None:
     def tasks(**keys: Any) -> int:
         return int(source(topics=[filled], read="static", **keys).load(spark).rdd.getNumPartitions())
 
     assert tasks() == 2
     assert tasks(min_partitions=4) >= 4
-    assert tasks(max_records_per_partition=2) >= 5
+    stream.run(source(topics=[filled], starting="earliest", max_records_per_partition=2))
+    assert stream.tasks == [6]
 
 
 def test_the_remaining_options_reach_spark(values, filled) -> None:
@@ -270,7 +274,8 @@ def test_a_topic_that_was_made_anew_is_told(spark, stream, source, kafka, topic)
     name = topic()
     produce(kafka.servers, name, ["a", "b", "c"])
     stream.run(source(topics=[name], starting="earliest"))
-    (deleted,) = AdminClient({"bootstrap.servers": kafka.servers}).delete_topics([name]).values()
+    admin = AdminClient({"bootstrap.servers": kafka.servers})
+    (deleted,) = admin.delete_topics([name]).values()
     deleted.result(30)
     time.sleep(1)
     create_topic(kafka.servers, name)

@@ -36,7 +36,9 @@ _DATA_LOSS = re.compile(
     r"KAFKA_DATA_LOSS|failOnDataLoss|cannot fetch offset|data may have been (lost|missed)|OffsetOutOfRange",
     re.IGNORECASE,
 )
-_STREAM_ONLY = ("max_offsets_per_trigger", "min_offsets_per_trigger", "max_trigger_delay")
+_STREAM_ONLY = (
+    "max_offsets_per_trigger", "min_offsets_per_trigger", "max_trigger_delay", "max_records_per_partition",
+)  # fmt: skip
 _SHOWN_LOSSES = 10
 
 
@@ -97,7 +99,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         None, "Splits partitions until there are so many tasks; order within a partition is lost then.", gt=0
     )
     max_records_per_partition: int | None = spark_option(
-        None, "At most so many records for one task; larger partitions are split.", gt=0
+        None, "At most so many records for one task of a batch; larger partitions are split.", gt=0
     )
     group_id_prefix: str | None = spark_option(None, "Begins the names of consumer groups; where access goes by them.")
     group_id: str | None = spark_option(
@@ -129,7 +131,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             raise _wrong("a static read that begins at `latest` has no rows: write `earliest`, offsets or a timestamp")
         for name in _STREAM_ONLY:
             if self.is_static and getattr(self, name) is not None:
-                raise _wrong(f"`{name}` is for streams; a static read has one batch")
+                raise _wrong(f"`{name}` is for streams")
         if self.max_trigger_delay is not None and self.min_offsets_per_trigger is None:
             raise _wrong("`max_trigger_delay` belongs to `min_offsets_per_trigger`")
         if self.group_id is not None and self.group_id_prefix is not None:
