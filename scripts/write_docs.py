@@ -304,10 +304,8 @@ def _field_type(field: FieldInfo) -> str:
 
 def type_words(annotation: Any, marks: Iterable[Any] = ()) -> str:
     """A field's type in a user's words."""
-    if annotation is Any:
-        return "mapping"
-    if annotation == Option:
-        return "text, number, `true` or `false`"
+    if annotation in (Any, Option):
+        return "mapping" if annotation is Any else "text, number, `true` or `false`"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_words(arguments[0], arguments[1:])

@@ -244,12 +244,12 @@ CODES: tuple[Code, ...] = (
         "A Kafka cluster cannot be reached",
         "Before a run, Penstock asks the cluster for its topics. None of its servers has answered in time.",
     ),
-    Code("KAFKA002", "A Kafka cluster refuses the login", "The user, the password or the mechanism is not the right one."),
+    Code("KAFKA002", "A Kafka cluster refuses the login", "The user, the password or the mechanism is wrong."),
     Code(
         "KAFKA003",
         "A topic or partition is not there",
-        "It was never made, its name is misspelled, or this user may not see it. A sink's topic must be there unless the"
-        " broker makes topics by itself.",
+        "It was never made, its name is misspelled, or this user may not see it. A sink's topic must be there unless"
+        " the broker makes topics by itself.",
     ),
     Code(
         "KAFKA004",
@@ -402,7 +402,7 @@ CODES: tuple[Code, ...] = (
     ),
     Code("RECORD003", "A dead letter cannot be kept", "The place where dead letters go has refused it."),
     Code("DEADLETTER001", "There are no such dead letters", "Nothing was put aside, or nothing of what was asked for."),
-    Code("DEADLETTER002", "An unknown dead letter or node", "An id may be shortened, as long as only one begins like it."),
+    Code("DEADLETTER002", "An unknown dead letter or node", "An id may be cut short, while only one begins like it."),
     Code(
         "DEADLETTER003",
         "Dead letters cannot be read",
@@ -450,7 +450,7 @@ CODES: tuple[Code, ...] = (
     Code(
         "SCHEMA002",
         "New columns have come",
-        "`on_new_columns: fail` asks to stop then. Nothing of the batch is written, and the next run stops at it again.",
+        "`on_new_columns: fail` asks to stop then. Nothing of the batch is written; the next run stops at it again.",
     ),
     Code(
         "SCHEMA003",

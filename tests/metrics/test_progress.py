@@ -52,7 +52,8 @@ def test_what_spark_leaves_out_is_not_made_up() -> None:
 @pytest.mark.parametrize("key", [key for key in PROGRESS if key not in ("batchId", "timestamp")])
 def test_null_is_the_same_as_nothing(key: str) -> None:
     without = {name: value for name, value in PROGRESS.items() if name != key}
-    assert from_spark("q", {**PROGRESS, key: None}, "written", "checks.") == from_spark("q", without, "written", "checks.")
+    given = from_spark("q", {**PROGRESS, key: None}, "written", "checks.")
+    assert given == from_spark("q", without, "written", "checks.")
 
 
 def test_a_watermark_that_has_seen_no_row_is_none() -> None:

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from penstock.problems import Fault
 from penstock.records import HIDDEN
 from penstock.sources import Files
+from penstock.sources.living.found import NewColumns
 from tests.conftest import place
 
 if TYPE_CHECKING:
@@ -535,6 +536,21 @@ def test_state_with_keys_of_its_own_takes_new_columns(folder):
     it.put("b", {"id": 2, "x": 1}, {"id": 1, "x": 1})
     it.run(lambda rows: rows.drop(HIDDEN).dropDuplicates(["id"]))
     assert it.rows() == [{"id": 1}, {"id": 2, "x": 1}]
+
+
+def test_a_parquet_query_is_judged_by_the_version_that_it_reads_by(folder, spark):
+    it = folder("parquet", "add")
+    it.put("a", {"id": 1})
+    it.run()
+    it.put("b", {"id": 2, "x": 1})
+    behind = spark.newSession()
+    it.source.load(behind)
+    it.run()
+    with pytest.raises(NewColumns, match='"version": 1, "columns": \\["x"\\]') as caught:
+        it.source.before_batch(behind, str(it.root / "checkpoint"), 1)
+    assert it.source.recover(str(caught.value), behind, str(it.root / "checkpoint"))
+    it.source.before_batch(spark, str(it.root / "checkpoint"), 1)
+    assert len(it.versions) == 2
 
 
 @each_format

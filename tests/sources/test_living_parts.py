@@ -20,8 +20,9 @@ from pyspark.sql.types import (
 )
 
 from penstock.problems import Fault
+from penstock.sources import Files
 from penstock.sources.living import csv_headers, pending, schemas, versions
-from penstock.sources.living.found import refused, sample
+from penstock.sources.living.found import folder_columns, refused, sample
 from penstock.storage import LocalStorage
 from tests.conftest import place
 
@@ -192,3 +193,18 @@ def test_odd_headers_still_name_every_value() -> None:
     narrow = csv_headers.by_header(LAYOUT)([lines(("id", None, "id", "a", "7"), ("1", "2", None, "a", "7"))])
     (row,) = [row for batch in narrow for row in batch.to_pylist()]
     assert (row["_c1"], row[csv_headers.TOO_LONG], row[csv_headers.TEXT]) == ("1", True, "1,2")
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns"),
+    [
+        ({"path": "/data/in"}, ["day", "hour"]),
+        ({"path": "/data/in/day=*"}, ["hour"]),
+        ({"path": "/data/in/{day=7}", "base_path": "/data/in"}, ["day", "hour"]),
+        ({"path": "/data/in", "recursive_file_lookup": True}, []),
+    ],
+    ids=str,
+)
+def test_folders_below_the_path_give_columns(keys, columns) -> None:
+    files = ["file:///data/in/day=7/hour=8/a=b.json", "/data/in/day=8/hour=9/c.json"]
+    assert folder_columns(Files(format="text", **keys), files) == columns

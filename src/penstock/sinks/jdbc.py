@@ -143,7 +143,8 @@ def _fitting(names: list[str], known: list[str], table: str) -> list[str]:
         alike = [column for column in known if column.lower() == name.lower()]
         match = name if name in known else alike[0] if len(alike) == 1 else None
         if match is None:
-            raise Fault("JDBC003", f"the table {table} has no column `{name}`{did_you_mean(name.lower(), map(str.lower, known))}",
+            near = did_you_mean(name.lower(), map(str.lower, known))
+            raise Fault("JDBC003", f"the table {table} has no column `{name}`{near}",
                         "leave the column out in the step, or add it to the table", ("table",))  # fmt: skip
         found.append(match)
     if len(set(found)) < len(found):

@@ -12,7 +12,7 @@ from penstock.problems import Fault
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import csv_headers, schemas
 from penstock.sources.living.csv_headers import FILE, NAMES, TEXT, TOO_LONG, VALUES, Batches
-from penstock.sources.living.found import MARK, Found, careful, partitions_of, reader, refusal, reserved, step_of
+from penstock.sources.living.found import MARK, Found, careful, folder_columns, reader, refusal, reserved, step_of
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def look(source: Files, spark: SparkSession, files: list[str], version: Version)
     """What these files hold beyond a version."""
     schema = schemas.from_json(version.schema)
     headers = _headers(source, spark, files)
-    partitions = partitions_of(source, spark)
+    partitions = folder_columns(source, files)
     taken = {name.lower() for name in (*schema.names, *reserved(source, partitions))}
     known = {*schema.names, *partitions}
     new: dict[str, str] = {}

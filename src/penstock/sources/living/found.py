@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -105,11 +106,20 @@ def sample(files: Sequence[str], most: int) -> list[str]:
     return [files[index * (len(files) - 1) // max(most - 1, 1)] for index in range(most)]
 
 
-def partitions_of(source: Files, spark: SparkSession) -> list[str]:
-    """The columns that folders give."""
-    from penstock.spec import given_options
+def folder_columns(source: Files, files: Sequence[str]) -> list[str]:
+    """The columns that the folders of these files give, by their names: `in/day=7/a.json` gives `day`.
 
-    return spark.read.format("text").options(**given_options(source)).load(source.path).columns[1:]
+    Nothing is listed: this is asked for every batch of Parquet files, and a folder may hold a million of them.
+    """
+    if source.recursive_file_lookup:
+        return []
+    depth = len(_parts(source.base_path or source.path))
+    found = (part.partition("=") for file in files for part in _parts(file)[depth:-1])
+    return list(dict.fromkeys(name for name, sign, _ in found if sign))
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.sub(r"^file:/+", "/", path).split("/") if part]
 
 
 def step_of(name: Column) -> Column:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import schemas
-from penstock.sources.living.found import Found, careful, partitions_of, refusal, reserved, step_of
+from penstock.sources.living.found import Found, careful, folder_columns, refusal, reserved, step_of
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def look(source: Files, spark: SparkSession, files: list[str], version: Version)
 
     schema = schemas.from_json(version.schema)
     documents = _documents(source, spark.read, files, {"__globPaths__": "false"})
-    names = partitions_of(source, spark)
+    names = folder_columns(source, files)
     judged = _judged(documents, source, schema, names)
     adds = source.on_new_columns == "add"
     new = addable(col(_UNKNOWN), schema, reserved(source, names)) if adds else map_keys(col(_UNKNOWN))

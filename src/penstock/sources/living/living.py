@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.problems import Fault
 from penstock.sources.living import csv_rows, json_rows, parquet_rows, pending, schemas, versions
-from penstock.sources.living.found import Found, NewColumns, all_files, partitions_of, refused, sample
+from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused, sample
 from penstock.sources.living.versions import Version
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def _format(source: Files) -> _Format:
 
 def load(source: Files, spark: SparkSession) -> DataFrame:
     """The stream in the columns of the newest version. The first query makes the first version; the others use it."""
-    return _format(source).rows(source, spark, current(source, spark))
+    version = current(source, spark)
+    # The session is the query's own: `before_batch` finds there by which version the query reads.
+    spark.conf.set(_setting(source), version.version)
+    return _format(source).rows(source, spark, version)
 
 
 def current(source: Files, spark: SparkSession) -> Version:
@@ -58,15 +62,15 @@ def current(source: Files, spark: SparkSession) -> Version:
 
 
 def before_batch(source: Files, spark: SparkSession, checkpoint: str, batch: int) -> None:
-    """Refuses a batch whose files hold what the newest version lacks. It reads no more than the files' footers or text.
-
-    A batch that this refuses is then mended, or told, by `recover`.
-    """
+    """Refuses a batch whose files hold what the query's version lacks. `recover` then mends it, or tells why not."""
     storage = versions.storage_of(checkpoint, spark)
     files = pending.files_of(storage, checkpoint, batch, source.path)
     if not files:
         return
-    version = current(source, spark)
+    location = _location(source)
+    number = spark.conf.get(_setting(source), None)
+    version = versions.numbered(versions.storage_of(location, spark), location, int(number)) if number else None
+    version = version or current(source, spark)
     found = _format(source).look(source, spark, files, version)
     ignored = source.on_new_columns == "ignore"
     if found.unfit or found.width > version.width or (found.new and not ignored):
@@ -121,6 +125,10 @@ def _wider(source: Files, newest: Version, found: Found, files: int) -> Version 
     return replace(told, files=files, width=width, read_as=None if wide == after else wide.jsonValue())
 
 
+def _setting(source: Files) -> str:
+    return f"spark.penstock.schema.{sha256(_location(source).encode()).hexdigest()[:16]}"
+
+
 def _first(source: Files, spark: SparkSession) -> Version:
     from pyspark.sql.types import StructType
 
@@ -135,7 +143,7 @@ def _first(source: Files, spark: SparkSession) -> Version:
         )  # fmt: skip
     found = _format(source).infer(source, spark, looked_at) if looked_at else Found(StructType([]))
     schema = schemas.hinted(schemas.without_twins(found.schema), hints)
-    partitions = {name.lower() for name in partitions_of(source, spark)}
+    partitions = {name.lower() for name in folder_columns(source, looked_at)}
     schema = StructType([field for field in schema.fields if field.name.lower() not in partitions])
     if not schema.fields:
         raise Fault(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.sources.file_records import column
 from penstock.sources.living import schemas
-from penstock.sources.living.found import Found, partitions_of, reader
+from penstock.sources.living.found import Found, folder_columns, reader
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def look(source: Files, spark: SparkSession, files: list[str], version: Version)
     from pyspark.sql.types import StructType
 
     known = _read_as(version)
-    folders = {name.lower() for name in partitions_of(source, spark)}
+    folders = {name.lower() for name in folder_columns(source, files)}
     new: dict[str, str] = {}
     unfit: list[tuple[str, str, str, str]] = []
     total = StructType([])

@@ -36,10 +36,6 @@ class Version:
     read_as: dict[str, Any] | None = None
     """Parquet under `rescue`: the wider schema that files are read by; what the schema lacks of it is rescued."""
 
-    @property
-    def file_name(self) -> str:
-        return f"{self.version:04d}.json"
-
 
 def storage_of(path: str, spark: SparkSession) -> Storage:
     from penstock.hadoop_storage import HadoopStorage
@@ -49,10 +45,13 @@ def storage_of(path: str, spark: SparkSession) -> Storage:
 
 def newest(storage: Storage, folder: str) -> Version | None:
     """The newest version, or None when none was kept. Raises Fault on one that cannot be read."""
-    names = [(int(found[1]), entry.path) for entry in storage.entries(folder) if (found := _NAME.match(entry.name))]
-    if not names:
-        return None
-    path = max(names)[1]
+    numbers = [int(found[1]) for entry in storage.entries(folder) if (found := _NAME.match(entry.name))]
+    return numbered(storage, folder, max(numbers)) if numbers else None
+
+
+def numbered(storage: Storage, folder: str, number: int) -> Version:
+    """The version of a number. Raises Fault if it cannot be read."""
+    path = join(folder, f"{number:04d}.json")
     try:
         return Version(**json.loads(storage.read_text(path)))
     except (OSError, ValueError, TypeError) as error:
@@ -64,7 +63,7 @@ def newest(storage: Storage, folder: str) -> Version | None:
 
 def keep(storage: Storage, folder: str, version: Version) -> Version:
     """Writes a version, unless another query was first with that number: then theirs counts, and is given back."""
-    path = join(folder, version.file_name)
+    path = join(folder, f"{version.version:04d}.json")
     text = json.dumps(asdict(version), indent=2) + "\n"
     try:
         _create(storage, path, text)
