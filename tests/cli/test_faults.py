@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 SECONDS = 20
+QUICK = "spark: {spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1}\n"
+"""A process that lives for seconds is up sooner without Java's second compiler."""
 
 
 def pipeline(source: str = "", sink: str = "type: console") -> str:
@@ -110,7 +112,7 @@ def small_disk(tmp_path) -> Path:
 
 def test_a_full_disk_under_the_checkpoint_and_a_clean_resume(tmp_path, small_disk, kafka, topic):
     root, name = tmp_path / "p", topic()
-    place(root / "penstock.yaml", f"name: p\nstorage: {small_disk}/storage\n")
+    place(root / "penstock.yaml", f"name: p\nstorage: {small_disk}/storage\n{QUICK}")
     sink = "type: delta, path: out"
     place(root / "pipelines/p.yaml", pipeline(kafka_source(kafka.servers, name), sink))
     produce(kafka.servers, name, (json.dumps({"id": n}) for n in range(10)))
@@ -158,7 +160,7 @@ def test_a_broker_that_restarts_while_the_pipeline_runs(tmp_path, spark, start_e
     root = tmp_path / "p"
     with Broker(tmp_path / "broker", auto_create_topics=True) as broker:
         produce(broker.servers, "orders", (json.dumps({"id": n}) for n in range(50)))
-        place(root / "penstock.yaml", "name: p\n")
+        place(root / "penstock.yaml", f"name: p\n{QUICK}")
         place(root / "pipelines/p.yaml", pipeline(kafka_source(broker.servers, "orders"), "type: delta, path: out"))
         process = subprocess.Popen(
             [PENSTOCK, "run", "--for", "25 seconds", "--json"], cwd=root, stdout=subprocess.PIPE, text=True

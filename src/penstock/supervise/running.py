@@ -109,7 +109,10 @@ class RunningQuery:
 
     def mend(self) -> bool:
         """After a failure: lets the sources mend what they can, and tells whether to start anew."""
-        error = self._writer.error if self._writer and self._writer.error else self._started.exception()
+        try:
+            error = self._writer.error if self._writer and self._writer.error else self._started.exception()
+        except (ConnectionError, Py4JError):
+            return False  # Spark is gone; `exception` says so
         if error is None or (self._writer is not None and self._writer.problem is not None):
             return False
         failure = "\n".join((*causes(error), str(error)))
