@@ -20,7 +20,7 @@ from tests.services import produce
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
-KILLS = int(os.environ.get("KILLS", "20"))
+KILLS = 20
 RECORDS = 20_000
 PROJECT = """\
 name: crashes

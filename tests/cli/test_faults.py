@@ -127,11 +127,10 @@ def test_a_full_disk_under_the_checkpoint_and_a_clean_resume(tmp_path, small_dis
 
     assert run() == (0, [])
     filler = small_disk / "filler"
-    with filler.open("wb") as file:
+    with filler.open("wb", buffering=0) as file:
         try:
             while True:
                 file.write(b"x" * 4_096)
-                file.flush()
         except OSError:
             pass
     produce(kafka.servers, name, (json.dumps({"id": n}) for n in range(10, 20)))

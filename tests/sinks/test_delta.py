@@ -135,11 +135,13 @@ def test_sparks_own_sink_overwrites_once(spark, tmp_path):
 
 @spark_test
 def test_settings_of_an_upsert_do_not_outlive_it(spark, tmp_path):
+    from pyspark.errors import NumberFormatException
+
     path = str(tmp_path / "t")
     sink = Delta(path=path, write="upsert", keys=["id"])
     sink.write(rows(spark, (1, "a")), batch(0))
-    with pytest.raises(Fault):
-        sink.write(rows(spark).selectExpr("id", "array(1) AS name"), batch(1))
+    with pytest.raises(NumberFormatException):
+        sink.write(rows(spark, (2, "b")).selectExpr("'two' AS id", "name"), batch(1))
     assert spark.conf.get("spark.databricks.delta.write.txnAppId", None) is None
     assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None
     assert [name for name in (table.name for table in spark.catalog.listTables()) if name.startswith("penstock_")] == []

@@ -118,7 +118,7 @@ def _merge_once(
             lock(connection, f"upsert {target.oid}")
             _require_one_row_per_key(connection, staging, staged, spec)
         for statement in statements(connection, target, staging, staged, spec):
-            connection.execute(statement, {"marks": list(staged.marks)})
+            connection.execute(statement)
 
 
 def statements(
@@ -136,7 +136,7 @@ def statements(
         if spec.writes == "overwrite":
             # Not TRUNCATE: readers would have to wait, and one with an older snapshot would find the table empty.
             yield sql.SQL("DELETE FROM {}").format(table)
-        yield insert.format(table, into, values, source, _counts())
+        yield insert.format(table, into, values, source, _counts(staged))
         return
     others = [name for name in names if name not in spec.keys]
     changes = sql.SQL(", ").join(
@@ -144,7 +144,7 @@ def statements(
     )
     removes = sql.Identifier("s", DELETES)
     for nulls in _null_patterns(connection, staging, staged, spec.keys):
-        these = sql.SQL(" AND ").join([_counts(), _pattern(spec.keys, nulls)])
+        these = sql.SQL(" AND ").join([_counts(staged), _pattern(spec.keys, nulls)])
         matched = sql.SQL(" AND ").join([these, _match(spec.keys, nulls), _not_older(target, spec)])
         if spec.delete_when is not None:
             yield sql.SQL("DELETE FROM {} t USING {} s WHERE {} AND {}").format(table, source, matched, removes)
@@ -157,10 +157,12 @@ def statements(
         yield insert.format(table, into, values, source, new)
 
 
-def _counts() -> sql.Composed:
+def _counts(staged: Staged) -> sql.Composed:
     from psycopg import sql
 
-    return sql.SQL("{} = ANY(%(marks)s)").format(sql.Identifier("s", MARK))
+    # Written out, not a parameter: beside one, a `%` in the name of a column would be taken for another.
+    marks = sql.SQL("ARRAY[{}]::bigint[]").format(sql.SQL(", ").join(map(sql.Literal, staged.marks)))
+    return sql.SQL("{} = ANY({})").format(sql.Identifier("s", MARK), marks)
 
 
 def _pattern(keys: Sequence[str], nulls: Sequence[bool]) -> sql.Composable:
@@ -202,16 +204,16 @@ def _null_patterns(
     from psycopg import sql
 
     nulls = sql.SQL(", ").join(sql.SQL("{} IS NULL").format(sql.Identifier("s", key)) for key in keys)
-    query = sql.SQL("SELECT DISTINCT {} FROM {} s WHERE {}").format(nulls, staging.identifier, _counts())
-    return sorted(connection.execute(query, {"marks": list(staged.marks)}).fetchall())
+    query = sql.SQL("SELECT DISTINCT {} FROM {} s WHERE {}").format(nulls, staging.identifier, _counts(staged))
+    return sorted(connection.execute(query).fetchall())
 
 
 def _require_all(connection: psycopg.Connection, staging: Staging, staged: Staged) -> None:
     """Every row that a task reported must still be there: an unlogged table is empty after a crash of the server."""
     from psycopg import sql
 
-    query = sql.SQL("SELECT count(*) FROM {} s WHERE {}").format(staging.identifier, _counts())
-    found = connection.execute(query, {"marks": list(staged.marks)}).fetchone()
+    query = sql.SQL("SELECT count(*) FROM {} s WHERE {}").format(staging.identifier, _counts(staged))
+    found = connection.execute(query).fetchone()
     if found != (staged.rows,):
         raise Fault("POSTGRES007", f"{staged.rows} rows were staged, and {found[0] if found else 0} of them are left",
                     "run again: the batch is staged anew. See that no other run uses a copy of this checkpoint"
@@ -225,9 +227,9 @@ def _require_one_row_per_key(
 
     keys = sql.SQL(", ").join(sql.Identifier("s", key) for key in spec.keys)
     query = sql.SQL("SELECT count(*), {} FROM {} s WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1").format(
-        keys, staging.identifier, _counts(), keys
+        keys, staging.identifier, _counts(staged), keys
     )
-    twice = connection.execute(query, {"marks": list(staged.marks)}).fetchone()
+    twice = connection.execute(query).fetchone()
     if twice is None:
         return
     named = ", ".join(f"{key}={value!r}" for key, value in zip(spec.keys, twice[1:], strict=True))
