@@ -13,7 +13,6 @@ pytestmark = pytest.mark.spark
 
 JSON = {"type": "json", "schema": "id BIGINT, name STRING"}
 CSV = {"type": "csv", "header": True, "schema": "id BIGINT, name STRING"}
-XML = {"type": "xml", "row_tag": "row", "schema": "id BIGINT, name STRING"}
 
 
 def judged(spark, tmp_path, format_, text, **keys):
@@ -57,13 +56,6 @@ def told(rows):
             },
         ),
         (
-            XML,
-            "<all><row><id>1</id><name>a</name></row><row><id>x</id><name>b</name></row></all>",
-            {
-                "<row><id>x</id><name>b</name></row>": "does not fit the schema; nothing was read for `id`",
-            },
-        ),
-        (
             {"type": "json", "schema": "infer"},
             '{"id": 1, "name": "a"}\n{broken\n',
             {"{broken": "is not JSON"},
@@ -74,7 +66,7 @@ def told(rows):
             {"{broken": "is not JSON"},
         ),
     ],
-    ids=["json", "csv", "xml", "inferred", "variant"],
+    ids=["json", "csv", "inferred", "variant"],
 )
 def test_bad_records_keep_their_text_reason_and_file(spark, tmp_path, format_, text, bad, read):
     rows = judged(spark, tmp_path, format_, text, read=read)
@@ -115,7 +107,7 @@ def test_a_format_that_has_its_own_way_is_left_alone(format_):
     [
         ({"format": JSON | {"mode": "failfast"}, "on_bad_record": "drop"}, "`mode` of the format both say"),
         ({"format": JSON | {"schema": "_corrupt_record STRING"}, "on_bad_record": "drop"}, "`_corrupt_record`"),
-        ({"format": "text", "on_bad_record": "drop"}, "for csv, json and xml"),
+        ({"format": "text", "on_bad_record": "drop"}, "for csv and json"),
         ({"format": CSV | {"column_pruning": True}}, "hides bad records"),
         ({"format": JSON, "on_bad_record": "shrug"}, "on_bad_record"),
         ({"format": JSON, "refresh": "1 hour"}, "`refresh` is for `read: static`"),

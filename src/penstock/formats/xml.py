@@ -33,7 +33,7 @@ class XmlRead(XmlShape, Characters, DateTimes, DateInference, DecimalInference, 
     - An attribute is a column with `_` before its name, unless `attribute_prefix` says otherwise.
     - A prefix such as `n:` is part of a column's name unless `ignore_namespace: true`.
     - An element that may repeat must be an ARRAY in `schema`, or only its last value is kept.
-    - A malformed row is for the source's `on_bad_record`, or `mode`, to judge.
+    - A malformed row is for `mode` to judge.
     """
 
     type: Literal["xml"] = "xml"

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 CORRUPT = "_penstock_corrupt"
 """The column that takes the text of a record that Spark cannot parse; it never leaves the source."""
-DECODED_FORMATS = ("csv", "json", "xml")
+DECODED_FORMATS = ("csv", "json")
+"""Not XML: where records do not fit, Spark's parser may hand over the text around them as one more."""
 PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
@@ -27,13 +28,26 @@ def with_verdict(rows: DataFrame, format_type: str) -> DataFrame:
 
     columns = [name for name in rows.columns if name != CORRUPT]
     text = col(CORRUPT)
-    reason = when(text.isNotNull(), _reason(text, columns, format_type))
+    reason = when(text.isNotNull() | _asks_for(columns), _reason(text, columns, format_type))
     return rows.select(*map(column, columns), hidden(text, reason, col("_metadata.file_path")))
 
 
+def _asks_for(columns: list[str]) -> Column:
+    """Never true, but asks for every column.
+
+    Spark parses only what a query asks for: the query of the data and that of its dead letters would find different
+    records bad, and Spark refuses to read the corrupt ones alone. Whether a count is below nothing, its optimiser
+    does not know.
+    """
+    from functools import reduce
+
+    from pyspark.sql.functions import lit
+
+    nulls = (column(name).isNull().cast("int") for name in columns)
+    return reduce(lambda sum_, one: sum_ + one, nulls, lit(0)) < lit(0)
+
+
 def _reason(text: Column, columns: list[str], format_type: str) -> Column:
-    # It names every column on purpose. Spark parses only what a query asks for: the query of the data and that of its
-    # dead letters would find different records bad, and Spark refuses to read the corrupt ones alone.
     from pyspark.sql.functions import concat, concat_ws, lit, try_parse_json, when
 
     missing = concat_ws(", ", *(when(column(name).isNull(), lit(f"`{name}`")) for name in columns))

@@ -256,7 +256,7 @@ def _reads(files: Files) -> Iterator[str]:
 def _records(files: Files) -> Iterator[str]:
     if "on_bad_record" in files.model_fields_set:
         if files.format.type not in file_records.DECODED_FORMATS:
-            yield f"`on_bad_record` is for csv, json and xml: {files.format.type} has no records that could be bad"
+            yield f"`on_bad_record` is for csv and json, not for {files.format.type}"
         elif own := _own_judgement(files):
             yield f"`on_bad_record` and {own} both say what becomes of a bad record: keep one of them"
     if files.judges_records and getattr(files.format, "column_pruning", None):
