@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 KILLS = 20
-RECORDS = 20_000
+RECORDS = 10_000
 PROJECT = """\
 name: crashes
 secrets: [PG_URL]
