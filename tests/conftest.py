@@ -62,6 +62,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     # Two tries for a task: `local[2]` never retries, and a retried task is what sinks must stand.
     settings = {
         "spark.master": "local[2,4]",
+        "spark.driver.memory": "3g",  # one JVM for all tests of a run
         # Java's second compiler costs more than it gains in the minutes of a test run.
         "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
         # Delta's default of 50 takes seconds for each commit on two cores.
