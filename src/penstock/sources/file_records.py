@@ -48,16 +48,15 @@ def _asks_for(columns: list[str]) -> Column:
 
 
 def _reason(text: Column, columns: list[str], format_type: str) -> Column:
-    from pyspark.sql.functions import concat, concat_ws, lit, nullif, try_parse_json, when
+    from pyspark.sql.functions import concat, concat_ws, lit, try_parse_json, when
 
     missing = concat_ws(", ", *(when(column(name).isNull(), lit(f"`{name}`")) for name in columns))
     misfit = when(missing == "", lit("does not fit the schema")).otherwise(
         concat(lit("does not fit the schema; nothing was read for "), missing)
     )
     if format_type == "json":
-        misfit = when(try_parse_json(text).isNull(), lit("is not JSON")).otherwise(misfit)
-    # A reason that cannot be NULL would be taken for the mere fact that there is one, and the columns left out again.
-    return nullif(misfit, lit(""))
+        return when(try_parse_json(text).isNull(), lit("is not JSON")).otherwise(misfit)
+    return misfit
 
 
 def hidden(raw: Column, reason: Column, file: Column) -> Column:
