@@ -83,7 +83,7 @@ class TestReads:
             sinks: {out: {of: named, type: python, each_batch: "renames:write"}}
             """,
             files={
-                "in/1.csv": "1\n",
+                "in/1.csv": "1\n2\n",
                 "in/2.csv": "1\n2\n",
                 # Between the batches of one run, somebody changes the table.
                 "renames.py": f"""
@@ -100,10 +100,10 @@ def write(rows, batch):
         )
         result = run_once(root)
         assert result.ok, result.problems
-        assert (root / "out.txt").read_text().splitlines() == ["0 1 one", "1 1 one!", "1 2 two!"]
+        assert (root / "out.txt").read_text().splitlines() == ["0 1 one", "0 2 two", "1 1 one!", "1 2 two!"]
         place(root / "in/3.csv", "2\n")
         assert run_once(root).ok
-        assert (root / "out.txt").read_text().splitlines()[3:] == ["2 2 two!!"]
+        assert (root / "out.txt").read_text().splitlines()[4:] == ["2 2 two!!"]
 
 
 URL = "postgresql://localhost/shop"
