@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FOLDERS = 100
 FILES_IN_A_BATCH = 100
-BATCHES = 20
+BATCHES = 10
 
 
 def main() -> None:

@@ -110,9 +110,12 @@ def place(path: Path, text: str) -> None:
 def run_once(start_engine: StartEngine) -> Callable[..., RunResult]:
     """Runs a project's pipelines on what is there, as `penstock run --once` does."""
 
-    def run_it(root: Path, *selection: str, once: bool = True, for_seconds: float | None = None) -> RunResult:
+    def run_it(
+        root: Path, *selection: str, once: bool = True, for_seconds: float | None = None, stop: Stop | None = None
+    ) -> RunResult:
         options = RunOptions(once=once, for_seconds=for_seconds)
-        return run(root, selection, None, options, start_engine, Stop(), lambda snapshot: None, lambda line: None)
+        stop = stop or Stop()
+        return run(root, selection, None, options, start_engine, stop, lambda snapshot: None, lambda line: None)
 
     return run_it
 

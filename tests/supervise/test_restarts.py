@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+from penstock.supervise.loop import Stop
 from tests.conftest import place
+from tests.sources.conftest import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -34,16 +36,20 @@ def test_a_static_folder_is_refreshed_by_a_restart(project_at, run_once, spark):
         ENRICHED.replace("REFRESH", "3 seconds"), files={"in/1.csv": "1,Oslo\n", "cities/a.csv": "Oslo,north\n"}
     )
 
+    stop = Stop()
+
     def change() -> None:
-        while not list((root / "out").glob("*.json")):
-            time.sleep(0.1)
+        committed = root / "out/_spark_metadata"
+        wait_for((committed / "0").exists)
         (root / "cities/a.csv").unlink()
         place(root / "cities/b.csv", "Oslo,top\n")
         time.sleep(5)
         place(root / "in/2.csv", "2,Oslo\n")
+        wait_for((committed / "1").exists)
+        stop.ask()
 
     threading.Thread(target=change, daemon=True).start()
-    result = run_once(root, once=False, for_seconds=15)
+    result = run_once(root, once=False, for_seconds=120, stop=stop)
     assert result.ok, result.problems
     assert result.queries[0].restarts >= 1
     rows = {row.id: row.region for row in spark.read.json(str(root / "out")).collect()}
