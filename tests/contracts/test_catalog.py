@@ -66,6 +66,7 @@ def declared(kind: str, given: Any, root: Path) -> Spec:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "steps.py").write_text("def unique_orders(orders): ...\n")
+    (tmp_path / "fraud.py").write_text("class Velocity(StatefulProcessor): ...\n")
     return tmp_path
 
 

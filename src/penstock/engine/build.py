@@ -96,7 +96,8 @@ def frames(
             if isinstance(node, Source):
                 rows = samples[node.name] if samples else node.spec.load(session)
             else:
-                rows = _applied(session, node, pipeline, {name: made[name] for name in node.inputs if name in made})
+                ready = {one: made[one] for one in node.inputs if one in made}
+                rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
             rows = records.judged(rows, node, pipeline.functions)
             if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(rows):
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
@@ -119,10 +120,12 @@ def frames(
     return made
 
 
-def _applied(session: SparkSession, node: Step, pipeline: Pipeline, inputs: Mapping[str, DataFrame]) -> DataFrame:
+def _applied(
+    session: SparkSession, node: Step, pipeline: Pipeline, inputs: Mapping[str, DataFrame], mode: Mode
+) -> DataFrame:
     """A step's rows. A SELECT gets the hidden columns too; a function of the user's sees none."""
     if not isinstance(node.spec, Sql):
-        rows = node.apply(session, {name: rows.drop(HIDDEN) for name, rows in inputs.items()})
+        rows = node.apply(session, {name: rows.drop(HIDDEN) for name, rows in inputs.items()}, mode)
         _require_rows(rows, node.name)
         return rows
     carrying = [name for name, rows in inputs.items() if HIDDEN in rows.columns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
 from penstock.transforms.functions import Function
+from penstock.transforms.process import Process
 from penstock.transforms.python import Python, name_of, parameters
 from penstock.transforms.sql import Sql
 from penstock.watermark import Watermark
@@ -95,6 +96,24 @@ class Builder:
 
         return register
 
+    def process(
+        self,
+        name: str,
+        *,
+        of: str,
+        key: Sequence[str],
+        with_: type | str,
+        watermark: Watermark | dict[str, str] | None = None,
+        **keys: Any,
+    ) -> None:
+        """A step with state: `with_` is the StatefulProcessor's class, or what YAML has there. Other keys are YAML's."""
+        origin = _caller()
+        self._once(name, self._steps, "step", origin)
+        code, named = (with_, name_of(with_)) if isinstance(with_, type) else (None, with_)
+        processing = {"of": of, "key": key, "with": named} | keys
+        spec = _made(Process, origin, process=processing, watermark=watermark)
+        self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
+
     def sink(self, name: str, spec: SinkSpec, *, of: str) -> None:
         """Names a place where the rows of `of` go."""
         origin = _caller()
@@ -157,7 +176,7 @@ def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Ori
         raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
 
 
-M = TypeVar("M", Sql, Python, QuerySettings, PipelineSpec, Function)
+M = TypeVar("M", Sql, Process, Python, QuerySettings, PipelineSpec, Function)
 
 
 def _made(model: type[M], origin: Origin, **values: Any) -> M:

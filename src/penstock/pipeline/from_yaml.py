@@ -15,7 +15,6 @@ from penstock.pipeline.spec_problems import missing_key, part, require_mapping, 
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where
 from penstock.sinks.sink import SinkSpec
-from penstock.spec import Part
 from penstock.transforms.python import FunctionNotFound, Python, parameters_in_source
 from penstock.transforms.step import StepSpec
 
@@ -146,9 +145,9 @@ class _Reader:
         places = Document(None, file, {("sql",): Where(file, text=True)})
         return sql_step(name, spec, nodes, Origin(origin.where, places))
 
-    def inputs_of(self, spec: Part, origin: Origin) -> tuple[str, ...]:
+    def inputs_of(self, spec: StepSpec, origin: Origin) -> tuple[str, ...]:
         if not isinstance(spec, Python):
-            return ()
+            return spec.inputs
         try:
             return parameters_in_source(spec.python, self.root)
         except FunctionNotFound as error:

@@ -63,13 +63,12 @@ class Step(Node):
 
     spec: StepSpec
     inputs: tuple[str, ...]
-    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
-    """The function itself, where it was given in Python: one of a notebook has no module to import it from."""
+    code: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    """The function or class itself, where Python gave it: one of a notebook has no module to import it from."""
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows, made from those of the inputs."""
-        rows: DataFrame = self.function(**inputs) if self.function else self.spec.apply(spark, inputs)
-        return rows
+    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: Mode) -> DataFrame:
+        """The rows, made from those of the inputs, in a query of that output mode."""
+        return self.spec.apply(spark, inputs, mode, self.code)
 
 
 @dataclass(frozen=True)
@@ -171,6 +170,10 @@ class Pipeline:
                 if isinstance(node, Step):
                     waiting += [(one, False) for one in reversed(node.inputs)]
         return tuple(ordered.values())
+
+    def mode_of(self, query: str) -> Mode:
+        """The output mode of the query of that name, or the default where there is none."""
+        return self.settings.get(query, QuerySettings()).mode
 
     def is_ephemeral(self, query: Query) -> bool:
         """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""

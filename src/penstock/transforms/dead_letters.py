@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.spec import Name
-from penstock.transforms.step import StepSpec
+from penstock.transforms.step import Code, OutputMode, StepSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,9 @@ class DeadLetters(StepSpec):
     key: ClassVar[str] = "dead_letters"
     dead_letters: Name
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    def apply(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
+    ) -> DataFrame:
         return inputs[self.dead_letters]
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from penstock.problems import did_you_mean
 from penstock.spec import Name
-from penstock.transforms.step import StepSpec
+from penstock.transforms.step import Code, OutputMode, StepSpec
 from penstock.user_code import load
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ class Python(StepSpec):
 
     example: ClassVar[str] = "{python: steps:unique_orders}"
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        result: DataFrame = load(self.python)(**inputs)
+    def apply(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
+    ) -> DataFrame:
+        result: DataFrame = (code or load(self.python))(**inputs)
         return result
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from penstock.cache import Memory
 from penstock.references import sketch
-from penstock.transforms.step import StepSpec
+from penstock.transforms.step import Code, OutputMode, StepSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,9 @@ class Sql(StepSpec):
 
     example: ClassVar[str] = "{sql: 'SELECT city, count(*) AS orders FROM orders GROUP BY city'}"
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    def apply(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
+    ) -> DataFrame:
         return spark.sql(self.sql)
 
 

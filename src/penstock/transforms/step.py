@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,9 @@ from penstock.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Code = Callable[..., Any]
+OutputMode = Literal["append", "complete", "update"]
 
 
 class StepSpec(Part):
@@ -28,6 +31,20 @@ class StepSpec(Part):
         description="Conditions that rows should meet, by name; for steps that keep no state.",
     )
 
-    def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows. Inputs are also there as temporary views of `spark`, under their names."""
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The sources and steps that its keys name; SQL and functions name theirs in another way."""
+        return ()
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """Where in it an input is named."""
+        return (self.key,)
+
+    def apply(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
+    ) -> DataFrame:
+        """The rows, in a query of that output mode. Inputs are also temporary views of `spark`, under their names.
+
+        `code` is the function or class that the step names, where Python gave it itself.
+        """
         raise NotImplementedError

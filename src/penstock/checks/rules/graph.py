@@ -126,7 +126,7 @@ def unknown_input(subject: Subject) -> Iterator[Finding]:
     for step in subject.pipeline.steps:
         for name in step.inputs:
             if name not in nodes:
-                where = step.origin.at(step.spec.key)
+                where = step.origin.at(*step.spec.keys_of(name))
                 if isinstance(step.spec, Sql) and (found := re.search(rf"\b{re.escape(name)}\b", step.spec.sql)):
                     before = step.spec.sql[: found.start()]
                     where = where.inside(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1))
