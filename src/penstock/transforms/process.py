@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts import Expression, Operator
 from penstock.problems import Fault, did_you_mean
 from penstock.processors import READY_MADE
+from penstock.processors.ready_made import ReadyMade, TimeMode
 from penstock.spec import Name, Spec
 from penstock.transforms.step import Code, OutputMode, StepSpec
 from penstock.user_code import load
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import StructType
 
-Time = Literal["none", "processing_time", "event_time"]
-TIME_MODES: dict[Time, str] = {"none": "None", "processing_time": "ProcessingTime", "event_time": "EventTime"}
+TIME_MODES: dict[TimeMode, str] = {"none": "None", "processing_time": "ProcessingTime", "event_time": "EventTime"}
 """How Spark spells them."""
 
 
@@ -38,7 +39,7 @@ class Processing(Spec):
         max_length=200,
     )
     options: dict[str, Any] = Field(default_factory=dict, description="What its constructor gets, by name.")
-    time: Time = Field(
+    time: TimeMode = Field(
         "none",
         description="The clock of its timers: `processing_time`, or `event_time`, which needs a watermark."
         " State that expires by TTL needs `processing_time`.",
@@ -79,13 +80,22 @@ class Process(StepSpec):
     def keys_of(self, name: str) -> tuple[str, ...]:
         return (self.key, "initial" if name == self.process.initial else "of")
 
+    def plan(self, name: str, inputs: Mapping[str, Operator]) -> Operator | None:
+        declared = self.process
+        # A name that nobody else uses: what a processor gives are columns of its own.
+        column = Expression(f"{name}.{declared.event_time_column}", "column")
+        keys = tuple(Expression(key, "column") for key in declared.key)
+        made = Operator("process", name, (inputs[declared.of],), keys=keys, columns=(), time=declared.time)
+        return Operator("watermark", name, (made,), keys=(column,)) if declared.event_time_column else made
+
     def apply(
         self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
     ) -> DataFrame:
         declared = self.process
         rows = inputs[declared.of]
         require_columns(declared.key, rows, declared.of, ("process", "key"))
-        processor = self.processor(code)
+        ready = self.ready_made()
+        processor = ready.processor(rows.schema, declared.key) if ready else self.processor(code)
         grouped = rows.groupBy(*declared.key)
         transform = grouped.transformWithState if declared.rows == "row" else grouped.transformWithStateInPandas
         initial = None
@@ -95,9 +105,11 @@ class Process(StepSpec):
             initial = before.groupBy(*declared.key)
         result: DataFrame = transform(
             statefulProcessor=processor,
-            outputStructType=self.output_schema(spark, processor, rows.schema),
+            outputStructType=ready.output(rows.schema, declared.key)
+            if ready
+            else parsed(spark, declared.output or "", ("process", "output")),
             outputMode=mode.capitalize(),
-            timeMode=TIME_MODES[declared.time],
+            timeMode=TIME_MODES[ready.time_mode if ready else declared.time],
             initialState=initial,
             eventTimeColumnName=declared.event_time_column or "",
         )
@@ -108,23 +120,17 @@ class Process(StepSpec):
         from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
         declared = self.process
-        options = dict(declared.options)
-        if declared.is_ready_made:
-            spec, name = READY_MADE[declared.with_]
-            options = dict(spec.model_validate(options, context={"resolved": True}))
-            code = load(name)
-        made = _made(code or _loaded(declared.with_), declared.with_, options)
+        made = _made(code or _loaded(declared.with_), declared.with_, dict(declared.options))
         if not isinstance(made, StatefulProcessor):
             raise not_a_processor(declared.with_, f"it makes a {type(made).__name__}")
         return made
 
-    def output_schema(self, spark: SparkSession, processor: Any, given: StructType) -> StructType:
-        """The columns that it gives. Raises Fault."""
+    def ready_made(self) -> ReadyMade | None:
+        """The options of the ready-made processor, if it names one. They are resolved."""
         declared = self.process
-        if declared.is_ready_made:
-            ready: StructType = processor.output(given, list(declared.key))
-            return ready
-        return parsed(spark, declared.output or "", ("process", "output"))
+        if not declared.is_ready_made:
+            return None
+        return READY_MADE[declared.with_].model_validate(declared.options, context={"resolved": True})
 
 
 def parsed(spark: SparkSession, ddl: str, keys: tuple[str, ...]) -> StructType:
