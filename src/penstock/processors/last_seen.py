@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class LastSeen(ReadyMade):
     """The last row per key, an alert when nothing has come for a time, and word when it comes back.
 
-    Each row that it gives is the key's last one, with `status`: `seen`, `absent` or `returned`. `at` is when that became
-    so, and `away_since` the time of the last row before the absence. By `event_time`, a key is absent when the watermark
-    has passed its last row by `absent_after`; by `processing_time`, when the clock of the machine has, looked at once a
-    batch. By event time it does not matter how rows fall into batches, and rows without a time are passed over.
+    Each row that it gives is the key's last one, with `status`: `seen`, `absent` or `returned`. `at` is when that
+    became so, and `away_since` the time of the last row before the absence. By `event_time`, a key is absent when the
+    watermark has passed its last row by `absent_after`; by `processing_time`, when the machine's clock has, which is
+    looked at in each batch. Rows without a time are passed over by event time.
     """
 
     absent_after: Span = Field(description="A key from which nothing has come for so long is absent.")
@@ -37,7 +37,8 @@ class LastSeen(ReadyMade):
     )
     time: str | None = Field(
         None,
-        description="The event-time column, of type TIMESTAMP; needed by `clock: event_time`, which is the default.",
+        description="The event-time column, of type TIMESTAMP. By processing time it only decides between the rows"
+        " of one batch, and may be left out.",
     )
     forget_after: Span | None = Field(
         None, description="A key that has been absent for so long is forgotten; kept for ever if left out."

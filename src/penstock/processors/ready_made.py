@@ -13,7 +13,7 @@ from penstock.spec import Spec
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 TimeMode = Literal["none", "processing_time", "event_time"]
 
@@ -45,7 +45,7 @@ class ReadyMade(Spec):
         from penstock.processors import workers
 
         # Workers on other machines have the project's modules, and need not have this package.
-        cloudpickle.register_pickle_by_value(workers)
+        cloudpickle.register_pickle_by_value(workers)  # type: ignore[no-untyped-call]
         return self._made(rows, key)
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
@@ -64,6 +64,12 @@ Span = Annotated[Duration, AfterValidator(_not_empty)]
 
 def microseconds(span: str) -> int:
     return to_milliseconds(span) * 1_000
+
+
+def key_fields(rows: StructType, key: Sequence[str]) -> list[StructField]:
+    """The columns that rows are grouped by. They are there; their case does not matter, as it does not to Spark."""
+    by_name = {field.name.lower(): field for field in rows}
+    return [by_name[name.lower()] for name in key]
 
 
 def column(rows: StructType, name: str, *keys: str | int) -> DataType:
@@ -98,9 +104,7 @@ def require_new(names: Iterable[str], taken: Iterable[str], *keys: str | int) ->
     for name in names:
         if name.lower() in known:
             message = f"the processor adds a column `{name}`, and there is one already"
-            raise Fault(
-                "READY003", message, "rename one of the two; columns of the input in a step before", (*OPTIONS, *keys)
-            )
+            raise Fault("READY003", message, "rename one of the two", (*OPTIONS, *keys))
         known.add(name.lower())
 
 

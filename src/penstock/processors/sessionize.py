@@ -14,6 +14,7 @@ from penstock.processors.ready_made import (
     ReadyMade,
     Span,
     column,
+    key_fields,
     microseconds,
     ordered_column,
     require_new,
@@ -51,8 +52,8 @@ class Sessionize(ReadyMade):
     gap: Span = Field(description="A row that comes so long after the one before begins a session.")
     aggregates: dict[str, Aggregate] = Field(
         default_factory=dict,
-        description="Further columns of a session, by name: `first`, `last`, `min`, `max`, `sum` or `count` of a column,"
-        " such as `sum(amount)`. NULLs are passed over.",
+        description="Further columns of a session, by name: `first`, `last`, `min`, `max`, `sum` or `count` of a"
+        " column, such as `sum(amount)`. NULLs are passed over.",
     )
 
     example: ClassVar[str] = """\
@@ -68,13 +69,14 @@ process:
         time_column(rows, self.time, "time")
         fixed = [StructField("session_start", TimestampType()), StructField("session_end", TimestampType())]
         fixed.append(StructField("events", LongType()))
+        keys = key_fields(rows, key)
         taken = [*key, *(field.name for field in fixed)]
         require_new((field.name for field in fixed), key, "time")
         for name in self.aggregates:
             require_new([name], taken, "aggregates", name)
             taken.append(name)
         made = [StructField(name, self._type(rows, name)) for name in self.aggregates]
-        return StructType([*(rows[name] for name in key), *fixed, *made])
+        return StructType([*keys, *fixed, *made])
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
         from penstock.processors.workers.sessionize import SessionizeProcessor

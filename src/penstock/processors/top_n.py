@@ -11,6 +11,7 @@ from penstock.processors.ready_made import (
     ReadyMade,
     Span,
     TimeMode,
+    key_fields,
     microseconds,
     ordered_column,
     require_kept,
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 class TopN(ReadyMade):
     """The n greatest rows per key by a column, of all time or of a span: one row for each place that has changed.
 
-    Places have the number `rank`, from 1. With a `span`, a row leaves the ranking when the watermark has passed its time
-    by the span. A place that nobody holds any more comes out with NULL in all but key and rank. Of rows with the same
-    value the later one ranks first. Rows without a value are passed over, and with a `span` rows without a time too.
-    Written with `write: upsert` by key and rank, the ranking stands in a table.
+    Places have the number `rank`, from 1. With a `span`, a row leaves the ranking when the watermark has passed its
+    time by the span. A place that nobody holds any more comes out with NULL in all but key and rank. Of rows with the
+    same value the later one ranks first. Rows without a value are passed over, and so are rows without a time where
+    there is a `span`. Written with `write: upsert` by key and rank, the ranking stands in a table.
     """
 
     n: int = Field(description="How many places there are.", ge=1, le=1_000)
@@ -63,12 +64,13 @@ process:
             time_column(rows, self.time, "time")
         require_kept(rows)
         require_new(["rank"], rows.names)
-        others = [StructField(field.name, field.dataType) for field in rows if field.name not in key]
-        return StructType([*(rows[name] for name in key), StructField("rank", IntegerType()), *others])
+        keys = key_fields(rows, key)
+        others = [StructField(field.name, field.dataType) for field in rows if field not in keys]
+        return StructType([*keys, StructField("rank", IntegerType()), *others])
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
         from penstock.processors.workers.top_n import TopNProcessor
 
         names = tuple(self.output(rows, key).names)
         span_us = microseconds(self.span) if self.span else None
-        return TopNProcessor(names, rows, tuple(key), self.n, self.by, self.order == "least", self.time, span_us)
+        return TopNProcessor(names, rows, len(key), self.n, self.by, self.order == "least", self.time, span_us)

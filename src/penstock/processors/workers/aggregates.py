@@ -8,7 +8,7 @@ from typing import Any
 from penstock.processors.workers.values import in_order
 
 Kept = tuple[Any, ...]
-"""The number of rows, then for each aggregate a value, or for `first` and `last` its time and the value; None for none."""
+"""The number of rows, then for each aggregate its value, with its time before it for `first` and `last`; or None."""
 
 
 def of_row(row: Mapping[str, Any], time: int, aggregates: Sequence[tuple[str, str]]) -> Kept:

@@ -1,5 +1,7 @@
 """The last row per key, and who is missing, in the workers."""
 
+# ruff: noqa: N802, N803 - Spark gives the methods their names
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -52,18 +54,18 @@ class LastSeenProcessor(StatefulProcessor):
         self._away = handle.getValueState("away", StructType([StructField("since", LongType())]))
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
         known = self._known()
         came = [(time, row) for row in rows if (time := self._time_of(row, timerValues)) is not None]
         now, told = after_rows(known, ((time, row.asDict()) for time, row in came), self._absent_after, self._newer)
         self._keep(known, now)
         yield from self._shown(told)
 
-    def handleExpiredTimer(  # noqa: N802
+    def handleExpiredTimer(
         self,
         key: Any,
         timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
         known = self._known()
         clock = self._clock(timerValues)

@@ -1,5 +1,7 @@
 """Sessions per key, in the workers."""
 
+# ruff: noqa: N802, N803 - Spark gives the methods their names
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -42,7 +44,7 @@ class SessionizeProcessor(StatefulProcessor):
         self._sessions = handle.getListState("sessions", self._state)
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
         known = self._known()
         came: list[Stretch] = []
         untimed: list[Stretch] = []
@@ -54,11 +56,11 @@ class SessionizeProcessor(StatefulProcessor):
         for one in merged(untimed, self._gap, self._joined):
             yield self._row(*key, None, None, *aggregates.shown(one.kept, self._kinds))
 
-    def handleExpiredTimer(  # noqa: N802
+    def handleExpiredTimer(
         self,
         key: Any,
         timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
         known = self._known()
         closed, waiting = closed_by(known, self._gap, timerValues.getCurrentWatermarkInMs() * 1_000)

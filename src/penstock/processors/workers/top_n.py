@@ -1,5 +1,7 @@
 """The greatest rows per key, in the workers."""
 
+# ruff: noqa: N802, N803 - Spark gives the methods their names
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ class TopNProcessor(StatefulProcessor):
         self,
         names: tuple[str, ...],
         rows: StructType,
-        key: tuple[str, ...],
+        keys: int,
         n: int,
         by: str,
         least_first: bool,
@@ -33,23 +35,23 @@ class TopNProcessor(StatefulProcessor):
         span: int | None,
     ) -> None:
         self._row, self._rows = Row(*names), rows
-        self._others = [name for name in rows.names if name not in key]
+        self._others = names[keys + 1 :]  # behind the key and the rank
         self._n, self._by, self._least_first, self._time, self._span = n, by, least_first, time, span
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._candidates = handle.getListState("candidates", self._rows)
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
         known = self._known()
         came = [self._entry(row.asDict()) for row in rows if self._counts(row)]
         yield from self._changed(key, known, [*known, *came], timerValues)
 
-    def handleExpiredTimer(  # noqa: N802
+    def handleExpiredTimer(
         self,
         key: Any,
         timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
         known = self._known()
         yield from self._changed(key, known, known, timerValues)

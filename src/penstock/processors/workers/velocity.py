@@ -1,5 +1,7 @@
 """Counts and sums over sliding spans of time, in the workers."""
 
+# ruff: noqa: N802, N803 - Spark gives the methods their names
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -34,7 +36,7 @@ class VelocityProcessor(StatefulProcessor):
         self._recent = handle.getListState("recent", self._state)
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
         known = self._known()
         timed: list[tuple[int, Any]] = []
         for row in rows:
@@ -48,11 +50,11 @@ class VelocityProcessor(StatefulProcessor):
         for time, row in timed:
             yield self._row(*row, *features(events, time, self._spans))
 
-    def handleExpiredTimer(  # noqa: N802
+    def handleExpiredTimer(
         self,
         key: Any,
         timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
         known = self._known()
         self._keep(known, known, timerValues)
