@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.covers("operation.aggregate", "operation.plan", "query.identity", "query.explain", "query.progress")
 def test_a_handle_tells_all_about_its_query(folder, tmp_path, engine):
     with counting(folder, mode="complete").start(project=tmp_path, once=True) as handle:
         assert handle.await_termination(60)
@@ -46,6 +47,7 @@ def test_a_handle_tells_all_about_its_query(folder, tmp_path, engine):
         assert sorted(map(tuple, handle.table("table").collect())) == [("a", 2), ("b", 1)]
 
 
+@pytest.mark.covers("sink.memory", "trigger.default", "query.stop")
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_a_memory_sink_grows_while_the_query_runs(mode, folder, tmp_path, engine):
     with counting(folder, mode=mode).start(project=tmp_path) as handle:
@@ -93,6 +95,7 @@ def test_a_step_that_raises_is_told_at_its_line(folder, tmp_path, engine):
     )
 
 
+@pytest.mark.covers("query.exception")
 def test_a_failed_query_is_told_by_the_handle(tmp_path, engine):
     place(tmp_path / "in" / "1.txt", "not a number\n")
     pipeline = Pipeline("failing", latency="low")
@@ -123,6 +126,7 @@ def _wait_for(condition, handle, seconds: float = 30) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.covers("query.several")
 def test_a_failure_is_told_while_another_query_runs_on(tmp_path, engine):
     place(tmp_path / "in" / "1.txt", "not a number\n")
     pipeline = Pipeline("mixed", latency="low")

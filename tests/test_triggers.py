@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from penstock.triggers import Trigger, parse
 
 
+@pytest.mark.covers("trigger.interval", "trigger.once")
 @pytest.mark.parametrize(
     ("written", "trigger", "ends"),
     [

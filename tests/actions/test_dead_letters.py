@@ -220,6 +220,7 @@ def test_after_a_crash_what_has_arrived_is_not_sent_again(project_at, run_once, 
     assert statuses(replayed(root)) == {"sent before": 1, "sent": 1}
 
 
+@pytest.mark.covers("late.dropped")
 def test_what_a_watermark_refuses_is_told(project_at, run_once, replayed):
     root = project_at(
         """

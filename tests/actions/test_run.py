@@ -52,6 +52,7 @@ def forget_last_commit(checkpoint: Path) -> int:
     return last
 
 
+@pytest.mark.covers("model.incremental", "recovery.resume")
 def test_a_second_run_adds_nothing_and_a_new_file_adds_exactly_its_rows(project_at, run_once, spark):
     root = project_at(COPY, files={"data/in/1.txt": "a\nb\n"})
     assert run_once(root).ok
@@ -68,6 +69,7 @@ def test_a_second_run_adds_nothing_and_a_new_file_adds_exactly_its_rows(project_
     assert lines_in(root / "data/out", spark) == ["A", "B", "C"]
 
 
+@pytest.mark.covers("recovery.crash")
 def test_a_batch_that_is_run_again_after_a_crash_repeats_no_row(project_at, run_once, spark):
     root = project_at(COPY, files={"data/in/1.txt": "a\nb\n"})
     run_once(root)
@@ -77,6 +79,7 @@ def test_a_batch_that_is_run_again_after_a_crash_repeats_no_row(project_at, run_
     assert lines_in(root / "data/out", spark) == ["A", "B", "C"]
 
 
+@pytest.mark.covers("query.identity", "recovery.resume")
 def test_the_checkpoint_has_an_identity_and_a_manifest_from_birth_to_every_resume(project_at, run_once):
     root = project_at(COPY, files={"data/in/1.txt": "a\n"})
     first = run_once(root)
@@ -96,6 +99,7 @@ def test_the_manifest_holds_references_and_never_what_they_resolve_to(project_at
     assert str(root / "data/in") not in manifest
 
 
+@pytest.mark.covers("recovery.settings-fixed")
 def test_settings_of_the_birth_are_kept_when_the_pipeline_asks_for_others(project_at, run_once, spark):
     root = project_at(
         COUNT + "    queries: {loud: {mode: update, spark: {spark.sql.shuffle.partitions: 3}}}\n",
@@ -158,6 +162,7 @@ def test_a_file_that_grew_after_it_was_read_is_told(project_at, run_once):
     assert [problem.code for problem in run_once(root).problems] == ["FILES006"]
 
 
+@pytest.mark.covers("schema.folders.fixed")
 def test_changed_partition_folders_are_refused(project_at, run_once):
     text = COPY.replace("format: text}}\n    steps", "format: {type: json, schema: 'value STRING'}}}\n    steps")
     root = project_at(text, files={"data/in/day=1/1.json": '{"value": "a"}\n'})
@@ -169,6 +174,7 @@ def test_changed_partition_folders_are_refused(project_at, run_once):
     assert [problem.code for problem in refused.problems] == ["FILES004"]
 
 
+@pytest.mark.covers("query.stop")
 def test_a_run_for_a_time_stops_after_the_batch_under_way(project_at, run_once):
     root = project_at(
         """
@@ -187,6 +193,7 @@ def test_a_run_for_a_time_stops_after_the_batch_under_way(project_at, run_once):
     assert str(result.queries[0].last.batch) in committed
 
 
+@pytest.mark.covers("query.several")
 def test_two_pipelines_run_side_by_side_in_sessions_of_their_own(project_at, run_once, spark):
     other = (
         COPY.replace("pipeline: copy", "pipeline: twice")

@@ -251,6 +251,7 @@ def test_two_pipelines_may_not_write_into_one_folder(tmp_path: Path) -> None:
     assert judge(with_other(FILES, other.replace("path: out", "path: elsewhere"), tmp_path)) == ()
 
 
+@pytest.mark.covers("source.files.clean-overlap")
 def test_another_pipeline_may_not_lose_its_files_to_a_cleaner(tmp_path: Path) -> None:
     cleaning = FILES.replace("path: in", "clean_source: delete, path: in")
     other = FILES.replace("pipeline: copy", "pipeline: other").replace("path: out", "path: elsewhere")

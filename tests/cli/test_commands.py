@@ -176,6 +176,7 @@ def test_a_console_sink_prints_through_the_view(penstock, project, on_shared_spa
     assert silent.json["ok"]
 
 
+@pytest.mark.covers("quick.same-as-batch")
 @pytest.mark.spark
 def test_show_gives_rows_and_schema_of_any_step_and_writes_nothing(penstock, project, on_shared_spark):
     shown = penstock("show", "loud", "--limit", "1", "--json", at=project).json

@@ -73,6 +73,7 @@ def jvm_of(process: subprocess.Popen[bytes]) -> int | None:
     return int(children[0]) if children else None
 
 
+@pytest.mark.covers("model.exactly-once", "recovery.crash")
 def test_twenty_crashes_lose_no_id_and_repeat_none(project, pg, spark):
     dice = random.Random(4)
     for kill in range(KILLS):

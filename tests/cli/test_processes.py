@@ -80,6 +80,7 @@ def ids(project: Path) -> list[int]:
     return sorted(json.loads(row)["id"] for row in rows)
 
 
+@pytest.mark.covers("model.exactly-once", "recovery.crash")
 def test_kill_9_again_and_again_loses_nothing_and_repeats_nothing(project):
     for more in (1, 3):
         process = started(project)
@@ -93,6 +94,7 @@ def test_kill_9_again_and_again_loses_nothing_and_repeats_nothing(project):
     assert ids(project) == list(range(12))
 
 
+@pytest.mark.covers("query.stop")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_a_signal_lets_the_batch_under_way_commit(number, project):
     process = started(project, "--json")

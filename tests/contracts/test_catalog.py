@@ -143,6 +143,7 @@ def test_no_two_keys_of_a_part_set_the_same_option(kind: str, part: type[Part]) 
     assert len(options) == len(set(options))
 
 
+@pytest.mark.covers("source.replayable")
 @each_source
 def test_every_source_says_whether_it_can_be_replayed(source: type[SourceSpec]) -> None:
     doc = inspect.cleandoc(source.__doc__ or "")
@@ -152,6 +153,7 @@ def test_every_source_says_whether_it_can_be_replayed(source: type[SourceSpec]) 
     assert said.startswith("no") is not source.replayable
 
 
+@pytest.mark.covers("sink.guarantees", "sink.modes")
 @each_sink
 def test_every_sink_states_its_guarantee_and_modes(sink: type[SinkSpec]) -> None:
     assert isinstance(sink.guarantee, Guarantee)

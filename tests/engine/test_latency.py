@@ -26,6 +26,7 @@ def profile_of(read: Read, latency: str, settings: str = "{}", cores: int = 4) -
     return str(found.trigger), found.settings
 
 
+@pytest.mark.covers("trigger.default", "trigger.interval")
 @pytest.mark.parametrize(
     ("latency", "trigger"),
     [("realtime", "default"), ("low", "default"), ("balanced", "5 seconds"), ("throughput", "1 minute")],

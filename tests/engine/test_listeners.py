@@ -59,6 +59,7 @@ def heard(root: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.covers("query.listener")
 def test_listeners_of_the_project_hear_of_all_and_those_of_a_pipeline_of_its_own(project_at, run_once):
     root = project_at(
         COPY.format(name="with_its_own", listeners="'watch:HeardByPipeline'"),

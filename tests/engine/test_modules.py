@@ -40,6 +40,7 @@ def words_in(folder: Path, spark) -> list[str]:
     return sorted(row.value for row in spark.read.text(str(folder)).collect())
 
 
+@pytest.mark.covers("operation.function")
 @pytest.mark.spark
 def test_a_function_of_a_module_runs_in_the_workers(project_at, run_once, spark):
     root = project_at(PIPELINE, files=MODULES)

@@ -91,6 +91,7 @@ def test_the_breaker_stops_after_the_batch(project_at, run_once, spark):
     assert [row.id for row in spark.read.parquet(str(root / "out")).collect()] == [3]
 
 
+@pytest.mark.covers("foreach-batch.several")
 def test_a_batch_is_computed_once_for_several_sinks(project_at, run_once, spark):
     root = project_at(
         """
@@ -122,6 +123,7 @@ def forget_last_commit(root: Path, pipeline: str, query: str) -> int:
     return last
 
 
+@pytest.mark.covers("foreach-batch.several")
 def test_a_crash_between_two_sinks_repeats_neither(project_at, run_once, spark):
     root = project_at(
         """

@@ -43,6 +43,7 @@ def test_settings_of_the_project_mount_it_and_a_second_process_resumes(project_a
     assert not (root / "storage").exists()
 
 
+@pytest.mark.covers("recovery.remote")
 @pytest.mark.spark
 def test_a_run_there_resumes_replays_and_refuses_as_on_a_local_disk(project_at, run_once, tmp_path, spark):
     remote = tmp_path / "remote"

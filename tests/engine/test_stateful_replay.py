@@ -19,6 +19,7 @@ queries: {counts: {mode: MODE}}
 """
 
 
+@pytest.mark.covers("model.incremental", "recovery.crash")
 @pytest.mark.parametrize(
     ("sink", "mode"), [("write: overwrite", "complete"), ("write: upsert, keys: [word]", "update")]
 )

@@ -33,6 +33,7 @@ PROGRESS: dict[str, Any] = {
 }
 
 
+@pytest.mark.covers("query.progress")
 def test_a_whole_progress_becomes_facts() -> None:
     facts = from_spark("spent", PROGRESS, "written", "checks.")
     assert (facts.query, facts.batch, facts.at) == ("spent", 7, "2026-01-31T00:00:00.000Z")

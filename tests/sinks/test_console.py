@@ -23,6 +23,7 @@ def run_shown(root, start_engine, on_console) -> RunResult:
     return run(root, (), None, RunOptions(once=True), start_engine, Stop(), lambda snapshot: None, on_console)
 
 
+@pytest.mark.covers("sink.console")
 def test_every_batch_reaches_the_terminal(project_at, start_engine):
     root = project_at(SHOWN, files={"in/1": "a\nb\nc\n", "in/2": "ä quite long line that is not cut\n"})
     lines: list[str] = []

@@ -49,6 +49,7 @@ def properties(spark: SparkSession, path: str) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES delta.`{path}`").collect()}
 
 
+@pytest.mark.covers("sink.delta")
 @spark_test
 def test_a_batch_is_written_once_by_sparks_own_sink_and_by_ours_alike(project_at, run_once, spark):
     root = project_at(COPY, files={"in/1.csv": "1,mon\n"})
@@ -111,6 +112,7 @@ def test_all_ways_of_writing_know_each_others_batches(spark, tmp_path):
     assert ids(spark, path) == [1, 2]
 
 
+@pytest.mark.covers("sink.delta")
 @spark_test
 def test_sparks_own_sink_overwrites_once(spark, tmp_path):
     source, path = tmp_path / "in", str(tmp_path / "t")
@@ -231,6 +233,7 @@ def test_a_query_feeds_a_table_with_its_rows_and_another_with_their_sums(project
     assert (ids(spark, root / "out"), ids(spark, root / "sums")) == ([1, 2, 5, 6], [3, 11])
 
 
+@pytest.mark.covers("sink.delta", "foreach-batch.batch-writer")
 @spark_test
 def test_an_aggregation_is_upserted_and_replayed(project_at, run_once, spark):
     root = project_at(

@@ -26,6 +26,7 @@ def data_files(root) -> list[str]:
     return sorted(str(path) for path in found)
 
 
+@pytest.mark.covers("sink.files")
 @pytest.mark.parametrize(
     ("written", "ending", "read"),
     [
@@ -48,6 +49,7 @@ def test_every_format_is_written(project_at, run_once, spark, written, ending, r
     assert sorted(map(tuple, rows.collect())) == [(1, "mon"), (2, "tue")]
 
 
+@pytest.mark.covers("sink.files")
 def test_lines_are_written_in_folders_by_column(project_at, run_once, spark):
     text = COPY % (
         "SELECT CAST(id AS STRING) AS id, day FROM rows",
@@ -69,6 +71,7 @@ def test_a_file_has_only_so_many_rows(project_at, run_once):
     assert sorted(len((root / "out" / name).read_text().splitlines()) for name in data_files(root)) == [1, 2, 2]
 
 
+@pytest.mark.covers("sink.files.retention")
 def test_files_older_than_the_retention_leave_the_log_and_stay_on_disk(project_at, run_once, spark):
     # The log drops old files when it is compacted: here in each second batch.
     text = COPY % (ROWS, "format: json, retention: 1 ms")

@@ -57,6 +57,7 @@ def ids(spark: SparkSession, table: str) -> list[int]:
     return sorted(row.id for row in spark.table(table).collect())
 
 
+@pytest.mark.covers("sink.iceberg")
 @spark_test
 def test_a_batch_is_written_once_by_sparks_own_sink_and_by_ours_alike(project_at, run_once, spark, table):
     root = project_at(COPY % table, files={"in/1.csv": "1,mon\n"}, settings=PROJECT)

@@ -222,6 +222,7 @@ def test_a_ledger_that_cannot_be_made(server, rows):
     assert (fault.code, fault.keys) == ("JDBC004", ("ledger",))
 
 
+@pytest.mark.covers("sink.jdbc", "foreach-batch.batch-writer")
 def test_a_stream_is_written_by_spark_batch_by_batch(server, spark, numbered, tmp_path):
     out = server.sink()
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()

@@ -52,6 +52,7 @@ def ids(messages: list[Any]) -> list[str]:
     return [dict(message.headers())[RECORD_ID].decode() for message in messages]
 
 
+@pytest.mark.covers("sink.kafka")
 def test_values_are_json_of_all_columns(written) -> None:
     messages = written("SELECT 1L AS id, timestamp'2026-01-31 12:00:00' AS at, CAST(NULL AS INT) AS none, X'ff' AS raw")
     assert json.loads(messages[0].value()) == {"id": 1, "at": "2026-01-31T12:00:00.000Z", "raw": "/w=="}
@@ -88,6 +89,7 @@ def test_headers_and_partitions(written) -> None:
     assert [one.headers()[2][0] for one in messages] == [RECORD_ID, RECORD_ID]
 
 
+@pytest.mark.covers("sink.kafka")
 def test_each_row_goes_to_the_topic_that_it_names(spark, sink, kafka, topic) -> None:
     first, second = topic(), topic()
     rows = spark.sql(f"SELECT 1 AS id, '{first}' AS topic UNION ALL SELECT 2, '{second}'")

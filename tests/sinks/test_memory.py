@@ -20,6 +20,7 @@ def counts(mode: str) -> Pipeline:
     return pipeline
 
 
+@pytest.mark.covers("model.update", "model.complete", "sink.memory")
 @pytest.mark.parametrize(("mode", "held"), [("complete", [2]), ("update", [1, 2])])
 def test_an_aggregation_is_held_whole_or_as_it_changed(engine, tmp_path, mode, held):
     files_in(tmp_path / "in", "a", "b")
@@ -28,6 +29,7 @@ def test_an_aggregation_is_held_whole_or_as_it_changed(engine, tmp_path, mode, h
         assert sorted(row.lines for row in handle.table("held").collect()) == held
 
 
+@pytest.mark.covers("mode.matrix")
 def test_an_aggregation_without_a_watermark_is_refused_in_append_mode(engine, tmp_path):
     files_in(tmp_path / "in", "a")
     with pytest.raises(UserError) as refused:
@@ -35,6 +37,7 @@ def test_an_aggregation_without_a_watermark_is_refused_in_append_mode(engine, tm
     assert [problem.code for problem in refused.value.problems] == ["SPARK004"]
 
 
+@pytest.mark.covers("sink.memory", "model.append")
 def test_rows_are_appended_and_each_start_begins_anew(engine, tmp_path):
     files_in(tmp_path / "in", "a", "b")
     pipeline = Pipeline("kept", latency="low")

@@ -244,6 +244,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.covers("foreach-batch", "foreach-batch.once")
 @pytest.mark.spark
 def test_a_function_gets_each_batch_and_does_an_action_once(project_at, run_once):
     root = project_at(EACH_BATCH % "writer_a:save", files={"in/1.txt": "b\na\n", "writer_a.py": WRITER})
@@ -273,6 +274,7 @@ def test_an_error_in_a_task_is_told_in_one_line(project_at, run_once):
     assert "\n" not in problem.message
 
 
+@pytest.mark.covers("foreach.object")
 @pytest.mark.spark
 def test_a_class_gets_each_row_from_sparks_own_foreach(project_at, run_once):
     root = project_at(FOREACH % "writer_c:PerRow", files={"in/1.txt": "a\n", "writer_c.py": WRITER})

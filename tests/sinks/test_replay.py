@@ -184,6 +184,7 @@ def write_input(root: Path, batch: int) -> None:
     place(root / f"in/{batch}.csv", "".join(f"{number},name {number}\n" for number in ids))
 
 
+@pytest.mark.covers("model.exactly-once", "sink.guarantees")
 @pytest.mark.parametrize("sink", catalog.sinks())
 def test_a_batch_that_is_run_again_keeps_the_promise(sink, places, project_at, run_once):
     there = places(sink)

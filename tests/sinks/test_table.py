@@ -25,6 +25,7 @@ def table(spark):
 HIVE = "name: test\ncatalogs: {spark_catalog: {type: hive}}\n"
 
 
+@pytest.mark.covers("table.write")
 def test_a_table_is_made_on_the_first_start_and_added_to_from_then_on(project_at, run_once, spark, table):
     root = project_at(
         COPY % f"{table}, format: json, partition_by: [day], path: here", files={"in/1.csv": "1,mon\n"}, settings=HIVE
@@ -38,6 +39,7 @@ def test_a_table_is_made_on_the_first_start_and_added_to_from_then_on(project_at
     assert about["Provider"] == "json"
 
 
+@pytest.mark.covers("table.write")
 def test_a_table_that_is_there_is_written_as_it_is(project_at, run_once, spark, table):
     spark.sql(f"CREATE TABLE {table} (id BIGINT, day STRING) USING orc")
     root = project_at(COPY % f"default.{table}, format: orc", files={"in/1.csv": "1,mon\n"}, settings=HIVE)

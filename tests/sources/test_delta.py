@@ -29,6 +29,7 @@ def found(taken: Any) -> list[tuple[Any, ...]]:
     return sorted((row.id, row.name) for row in taken.rows)
 
 
+@pytest.mark.covers("source.delta")
 @spark_test
 def test_a_stream_begins_where_it_is_told(take_all, versions):
     assert found(take_all(Delta(path=versions))) == [(1, "quince"), (2, "pear")]
@@ -116,6 +117,7 @@ def test_a_commit_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(
     assert sorted(row.id for row in spark.read.json(str(root / "out")).collect()) == [1, 2, 4]
 
 
+@pytest.mark.covers("join.static.inner")
 @spark_test
 def test_a_static_table_is_joined_with_a_stream(project_at, run_once, spark):
     root = project_at(

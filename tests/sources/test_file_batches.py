@@ -20,6 +20,13 @@ COPY = """
 """
 
 
+@pytest.mark.covers(
+    "source.files",
+    "source.files.max-files",
+    "source.files.max-bytes",
+    "source.files.latest-first",
+    "trigger.available-now",
+)
 @pytest.mark.parametrize(
     ("keys", "batches"),
     [
@@ -40,6 +47,7 @@ def test_batches_are_as_large_as_they_may_be_and_in_order(take_all, tmp_path, ke
     assert [sorted(next(rows) for _ in batch) for batch in batches] == batches
 
 
+@pytest.mark.covers("source.files.max-file-age")
 def test_a_late_file_of_a_great_age_is_passed_over(project_at, run_once, spark):
     root = project_at(COPY % "max_file_age: 1 hour", files={"in/new": "new\n"})
     assert run_once(root).ok
@@ -51,6 +59,7 @@ def test_a_late_file_of_a_great_age_is_passed_over(project_at, run_once, spark):
     assert sorted(row.value for row in spark.read.text(str(root / "out")).collect()) == ["half an hour old", "new"]
 
 
+@pytest.mark.covers("source.files.file-name-only")
 def test_a_file_of_the_same_name_counts_as_read_whatever_its_folder(project_at, run_once):
     root = project_at(COPY.replace("path: in,", "path: in/*,") % "file_name_only: true", files={"in/x/a": "a\n"})
     assert run_once(root).queries[0].rows_in == 1
@@ -59,6 +68,7 @@ def test_a_file_of_the_same_name_counts_as_read_whatever_its_folder(project_at, 
     assert run_once(root).queries[0].rows_in == 1
 
 
+@pytest.mark.covers("source.files.clean-delete", "source.files.cleaner-threads")
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_file_that_was_read_is_deleted_with_the_next_batch(take_all, tmp_path, threads):
     files_in(tmp_path / "in", "a", "b", "c")
@@ -67,6 +77,7 @@ def test_a_file_that_was_read_is_deleted_with_the_next_batch(take_all, tmp_path,
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["c"]
 
 
+@pytest.mark.covers("source.files.clean-archive")
 def test_a_file_that_was_read_is_archived_under_its_whole_path_with_the_next_batch(project_at, run_once, spark):
     root = project_at(COPY % "clean_source: archive, source_archive_dir: done", files={"in/a": "a\n"})
     assert run_once(root).ok

@@ -48,6 +48,7 @@ def files_in(folder, *names: str) -> None:
         os.utime(folder / name, (1_800_000_000 + second,) * 2)
 
 
+@pytest.mark.covers("source.files.formats", "schema.given", "schema.inferred")
 @pytest.mark.parametrize("schema", [SCHEMA, "infer"], ids=["given", "inferred"])
 @pytest.mark.parametrize("kind", [kind for kind in map(type_of, READ_FORMATS) if kind != "text"])
 def test_every_format_streams_with_a_given_and_with_an_inferred_schema(take_all, tmp_path, kind, schema):
@@ -56,11 +57,13 @@ def test_every_format_streams_with_a_given_and_with_an_inferred_schema(take_all,
     assert sorted((row["id"], row["name"]) for row in taken.rows) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.covers("source.files.formats")
 def test_lines_stream_without_a_schema(take_all, tmp_path):
     place_rows("text", tmp_path / "in")
     assert take_all(LINES).column("value") == ["1 a", "2 b"]
 
 
+@pytest.mark.covers("schema.folders")
 def test_folders_give_columns_with_a_type_or_as_text(take_all, tmp_path):
     files_in(tmp_path / "in", "day=07/a.txt", "day=8/b.txt")
     typed = take_all(LINES)
@@ -86,6 +89,7 @@ def test_a_folder_that_does_not_fit_the_others_is_passed_over(take_all, tmp_path
     assert list(map(tuple, taken.rows)) == [("day=7/a.txt", 7)]
 
 
+@pytest.mark.covers("source.files.glob")
 @pytest.mark.parametrize(
     ("keys", "names"),
     [

@@ -32,6 +32,7 @@ def found(taken: Any) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, taken.rows))
 
 
+@pytest.mark.covers("source.iceberg")
 @spark_test
 def test_a_stream_begins_where_it_is_told(take_all, spark, table):
     changed, second, first = snapshots(spark, table)

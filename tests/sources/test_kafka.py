@@ -82,6 +82,7 @@ def stream(spark, tmp_path) -> Iterator[Stream]:
         query.stop()
 
 
+@pytest.mark.covers("source.kafka")
 def test_topics_pattern_and_assigned_partitions(values, filled, kafka, topic) -> None:
     other = topic()
     produce(kafka.servers, other, ["o"])
@@ -92,6 +93,7 @@ def test_topics_pattern_and_assigned_partitions(values, filled, kafka, topic) ->
     assert values(assign={filled: [1]}) == everything[5:]
 
 
+@pytest.mark.covers("source.kafka.positions")
 def test_a_read_begins_and_ends_where_it_is_told(values, filled) -> None:
     assert values(topics=[filled], starting={filled: {0: 3, 1: 4}}) == ["a3", "a4", "b4"]
     assert values(topics=[filled], starting={filled: {0: 4}}, ending={filled: {1: 1}}) == ["a4", "b0"]
@@ -101,6 +103,7 @@ def test_a_read_begins_and_ends_where_it_is_told(values, filled) -> None:
         values(topics=[filled], starting={filled: {7: 1}})
 
 
+@pytest.mark.covers("source.kafka.positions")
 def test_a_read_begins_and_ends_at_a_moment(values, kafka, topic) -> None:
     name = topic(partitions=2, **{"retention.ms": "-1"})  # 1970 is long ago
     producer = Producer({"bootstrap.servers": kafka.servers})
@@ -124,6 +127,7 @@ def test_a_read_begins_and_ends_at_a_moment(values, kafka, topic) -> None:
         values(topics=[name], starting={"timestamp": 9_000_000_000_000})
 
 
+@pytest.mark.covers("source.kafka.columns")
 def test_metadata_headers_and_the_hidden_column(spark, source, kafka, topic) -> None:
     name = topic()
     produce(kafka.servers, name, ['{"id": 1}', "{", None], key="k", headers={"trace": "t", "none": None})
@@ -157,6 +161,7 @@ def test_aborted_transactions_are_not_seen(values, stream, source, kafka, topic)
     assert stream.batches == [["v0", "v2"]]
 
 
+@pytest.mark.covers("source.kafka.limits")
 def test_batches_have_the_size_they_are_told(stream, source, filled, kafka) -> None:
     few = source(topics=[filled], starting="earliest", max_offsets_per_trigger=4, group_id_prefix="mine")
     stream.run(few)
@@ -168,6 +173,7 @@ def test_batches_have_the_size_they_are_told(stream, source, filled, kafka) -> N
     assert stream.batches[3:] == [["c"]]
 
 
+@pytest.mark.covers("source.kafka.limits")
 def test_a_batch_waits_until_there_is_enough(stream, source, filled, kafka) -> None:
     patient = source(topics=[filled], starting="earliest", min_offsets_per_trigger=100, max_trigger_delay="3 seconds")
     query = stream.run(patient, processingTime="100 milliseconds")
@@ -238,6 +244,7 @@ def failure_of(query: Any) -> str:
     return "" if query.exception() is None else str(query.exception())
 
 
+@pytest.mark.covers("source.kafka.data-loss")
 def test_records_that_are_gone_are_named(spark, stream, source, kafka, topic) -> None:
     name = topic(partitions=2)
     produce(kafka.servers, name, [f"a{number}" for number in range(100)], partition=0)

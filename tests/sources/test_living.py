@@ -518,6 +518,7 @@ def test_a_query_that_was_refused_by_an_older_version_just_starts_anew(folder, s
     assert not it.source.recover("java.lang.OutOfMemoryError", spark, checkpoint)
 
 
+@pytest.mark.covers("recovery.dedup-changed")
 def test_state_that_cannot_grow_ends_the_query_with_the_way_out(folder):
     it = folder("json", "add")
     it.put("a", {"id": 1})

@@ -7,6 +7,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.covers("source.rate-micro-batch")
 def test_every_batch_has_its_rows_and_its_generated_time(project_at, run_once, spark):
     root = project_at(
         """

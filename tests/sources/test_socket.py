@@ -35,6 +35,7 @@ def port() -> Iterator[int]:
         thread.join()
 
 
+@pytest.mark.covers("source.socket")
 @pytest.mark.parametrize("include_timestamp", [False, True])
 def test_lines_arrive_as_rows(flowing, port, include_timestamp):
     source = Socket(host="127.0.0.1", port=port, include_timestamp=include_timestamp, num_partitions=2)

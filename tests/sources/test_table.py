@@ -19,12 +19,14 @@ def fruit(spark) -> Iterator[str]:
     spark.sql("DROP TABLE fruit")
 
 
+@pytest.mark.covers("table.read")
 def test_a_stream_gives_the_rows_of_the_table(take_all, fruit):
     taken = take_all(Table(table=fruit, spark_options={"maxFilesPerTrigger": 1}))
     assert sorted(map(tuple, taken.rows)) == [(1, "apple"), (2, "pear")]
     assert taken.types == {"id": "bigint", "name": "string"}
 
 
+@pytest.mark.covers("join.static.inner", "operation.is-streaming")
 def test_a_static_one_is_joined_with_a_stream(project_at, run_once, spark, fruit):
     root = project_at(
         """

@@ -1,0 +1,49 @@
+"""Every feature of the guide has a proof, and the page that says so is no older than the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.features import NOT_YET, SECTIONS
+from tests.proofs import proofs
+
+FEATURES = {feature.id: feature for section in SECTIONS for feature in section.features}
+
+
+def test_every_feature_is_listed_once() -> None:
+    assert len(FEATURES) == sum(len(section.features) for section in SECTIONS)
+
+
+def test_every_feature_is_proved_or_says_why_not() -> None:
+    proved = {proof.feature for proof in proofs()}
+    assert [name for name, feature in FEATURES.items() if name not in proved and not feature.reason] == []
+
+
+def test_only_what_is_not_built_yet_goes_without_a_proof() -> None:
+    excused = {name for name, feature in FEATURES.items() if feature.reason}
+    assert {FEATURES[name].reason for name in excused} == {NOT_YET}
+    assert all(
+        name.startswith(("trigger.continuous", "trigger.real-time", "async.", "continuous.")) for name in excused
+    )
+
+
+def test_every_mark_names_a_feature() -> None:
+    assert [proof for proof in proofs() if proof.feature not in FEATURES] == []
+
+
+def test_marks_are_found_on_tests_cases_classes_and_modules(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text(
+        "pytestmark = [pytest.mark.spark, pytest.mark.covers('a')]\n"
+        "@pytest.mark.covers('b', 'c')\n"
+        "def test_b(): ...\n"
+        "@pytest.mark.parametrize('x', [pytest.param(1, marks=pytest.mark.covers('d')), 2])\n"
+        "def test_d(x): ...\n"
+        "@pytest.mark.covers('e')\n"
+        "class TestE:\n"
+        "    def test_e(self): ...\n"
+        "def no_test(): ...\n"
+    )
+    found = {(proof.feature, proof.test) for proof in proofs(tmp_path)}
+    own = {("b", "test_b"), ("c", "test_b"), ("d", "test_d"), ("e", "test_e")}
+    assert found == own | {("a", test) for test in ("test_b", "test_d", "test_e")}
