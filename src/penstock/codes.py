@@ -474,4 +474,20 @@ CODES: tuple[Code, ...] = (
         "A schema cannot be kept",
         "The versions of a living schema are small files in `schema_location`, which must be there at every run.",
     ),
+    Code(
+        "READY001",
+        "A ready-made processor names a column that is not there",
+        "Its options name columns of the rows that it gets. Spark knows them once it has read the source's schema.",
+    ),
+    Code(
+        "READY002",
+        "A ready-made processor cannot use a column of this type",
+        "Times are TIMESTAMPs, sums need numbers, and what is ranked or kept needs a type that Spark can sort or keep"
+        " in state.",
+    ),
+    Code(
+        "READY003",
+        "A column would stand twice",
+        "A ready-made processor adds columns to the rows. Names differ in more than their case.",
+    ),
 )

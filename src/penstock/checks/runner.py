@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 
 from penstock.checks.rule import Rule, Subject
-from penstock.checks.rules import checkpoints, files, graph, queries, records
+from penstock.checks.rules import checkpoints, files, graph, joins, modes, operators, queries, ready_made, records
 from penstock.problems import Problem, errors_in
 
-_TOPICS: tuple[ModuleType, ...] = (graph, queries, records, files, checkpoints)
+_TOPICS: tuple[ModuleType, ...] = (graph, modes, joins, operators, queries, ready_made, records, files, checkpoints)
 
 
 def rules() -> tuple[Rule, ...]:
@@ -16,13 +16,21 @@ def rules() -> tuple[Rule, ...]:
     return tuple(value for topic in _TOPICS for value in vars(topic).values() if isinstance(value, Rule))
 
 
-def judge(subject: Subject, *, spec: bool = True, disk: bool = False, quick_parser: bool = True) -> tuple[Problem, ...]:
-    """What is wrong with a pipeline. A broken graph is told alone: everything else would follow from it."""
-    chosen = [rule for rule in rules() if (spec if rule.needs == "spec" else disk)]
-    if not quick_parser:
-        chosen = [rule for rule in chosen if rule.code != "SQL001"]
+def judge(subject: Subject, *, spec: bool = True, disk: bool = False, spark: bool = False) -> tuple[Problem, ...]:
+    """What is wrong with a pipeline. A broken graph is told alone: everything else would follow from it.
+
+    With `spark` Spark will be asked later, so nothing is told that it can tell better: of SQL and of operators.
+    """
+    asked = {"spec": spec, "disk": disk, "plan": spec and not spark}
+    chosen = [rule for rule in rules() if asked[rule.needs] and not (spark and rule.code == "SQL001")]
     graph_problems = [problem for rule in chosen if rule.code.startswith("GRAPH") for problem in rule(subject)]
     if broken := errors_in(graph_problems):
         return broken
     others = [problem for rule in chosen if not rule.code.startswith("GRAPH") for problem in rule(subject)]
     return tuple(graph_problems + others)
+
+
+def judge_plans(subject: Subject, refused: bool) -> tuple[Problem, ...]:
+    """What the operators of queries tell, as Spark analysed them. What Spark refuses and what not, Spark has said."""
+    chosen = [rule for rule in rules() if rule.needs == "plan" and (refused or rule.kind == "safety")]
+    return tuple(problem for rule in chosen for problem in rule(subject))

@@ -13,6 +13,7 @@ from penstock.pipeline.build import PipelineSpec, sql_step, with_dead_letters
 from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
+from penstock.processors.ready_made import ReadyMade
 from penstock.records import Expectation, OnBadRecord
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
@@ -112,6 +113,8 @@ class Builder:
         code, named = (with_, name_of(with_)) if isinstance(with_, type) else (None, with_)
         processing = {"of": of, "key": key, "with": named} | keys
         spec = _made(Process, origin, process=processing, watermark=watermark)
+        if spec.process.options_spec:
+            _made(spec.process.options_spec, origin, **spec.process.options)
         self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
 
     def sink(self, name: str, spec: SinkSpec, *, of: str) -> None:
@@ -176,7 +179,7 @@ def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Ori
         raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
 
 
-M = TypeVar("M", Sql, Process, Python, QuerySettings, PipelineSpec, Function)
+M = TypeVar("M", Sql, Process, Python, QuerySettings, PipelineSpec, Function, ReadyMade)
 
 
 def _made(model: type[M], origin: Origin, **values: Any) -> M:

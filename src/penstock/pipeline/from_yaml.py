@@ -14,7 +14,9 @@ from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Sourc
 from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where
+from penstock.processors.ready_made import OPTIONS
 from penstock.sinks.sink import SinkSpec
+from penstock.transforms.process import Process
 from penstock.transforms.python import FunctionNotFound, Python, parameters_in_source
 from penstock.transforms.step import StepSpec
 
@@ -123,6 +125,7 @@ class _Reader:
                 return sql_step(name, spec, nodes, origin)
             case kind:
                 spec = validated(catalog.steps()[kind], data, self.document, path)
+                self.require_options(spec, path)
                 return Step(name, spec, self.inputs_of(spec, origin), origin=origin)
 
     def step_in_file(self, name: str, data: dict[str, Any], nodes: set[str], origin: Origin) -> Step:
@@ -144,6 +147,11 @@ class _Reader:
         spec = validated(catalog.steps()["sql"], rest, self.document, ("steps", name))
         places = Document(None, file, {("sql",): Where(file, text=True)})
         return sql_step(name, spec, nodes, Origin(origin.where, places))
+
+    def require_options(self, spec: StepSpec, path: KeyPath) -> None:
+        """The options of a ready-made processor have a grammar of their own."""
+        if isinstance(spec, Process) and spec.process.options_spec:
+            validated(spec.process.options_spec, spec.process.options, self.document, (*path, *OPTIONS))
 
     def inputs_of(self, spec: StepSpec, origin: Origin) -> tuple[str, ...]:
         if not isinstance(spec, Python):

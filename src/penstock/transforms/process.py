@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from penstock.facts import Expression, Operator
 from penstock.problems import Fault, did_you_mean
 from penstock.processors import READY_MADE
-from penstock.processors.ready_made import ReadyMade, TimeMode
+from penstock.processors.ready_made import OPTIONS, ReadyMade, TimeMode
 from penstock.spec import Name, Spec
 from penstock.transforms.step import Code, OutputMode, StepSpec
 from penstock.user_code import load
@@ -61,6 +61,16 @@ class Processing(Spec):
     def is_ready_made(self) -> bool:
         return ":" not in self.with_
 
+    @property
+    def options_spec(self) -> type[ReadyMade] | None:
+        """The grammar of its options, if it is a ready-made one that there is."""
+        return READY_MADE.get(self.with_) if self.is_ready_made else None
+
+    @property
+    def time_mode(self) -> TimeMode:
+        """The clock of its timers: a ready-made one knows its own."""
+        return self.options_spec.model_validate(self.options).time_mode if self.options_spec else self.time
+
 
 class Process(StepSpec):
     """Rows made by a stateful processor: PySpark's own `StatefulProcessor`, with state and timers for each key."""
@@ -109,7 +119,7 @@ class Process(StepSpec):
             if ready
             else parsed(spark, declared.output or "", ("process", "output")),
             outputMode=mode.capitalize(),
-            timeMode=TIME_MODES[ready.time_mode if ready else declared.time],
+            timeMode=TIME_MODES[declared.time_mode],
             initialState=initial,
             eventTimeColumnName=declared.event_time_column or "",
         )
@@ -126,11 +136,17 @@ class Process(StepSpec):
         return made
 
     def ready_made(self) -> ReadyMade | None:
-        """The options of the ready-made processor, if it names one. They are resolved."""
+        """The options of the ready-made processor, if it names one. They are resolved. Raises Fault."""
         declared = self.process
-        if not declared.is_ready_made:
+        if declared.options_spec is None:
             return None
-        return READY_MADE[declared.with_].model_validate(declared.options, context={"resolved": True})
+        try:
+            return declared.options_spec.model_validate(declared.options, context={"resolved": True})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            keys = (*OPTIONS, *first["loc"])
+            raise Fault("SPEC009", f"`{keys[-1]}` has a wrong value: {first['msg']}",
+                        "give a value of the right type", keys) from None  # fmt: skip
 
 
 def parsed(spark: SparkSession, ddl: str, keys: tuple[str, ...]) -> StructType:
