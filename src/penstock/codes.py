@@ -490,4 +490,21 @@ CODES: tuple[Code, ...] = (
         "A column would stand twice",
         "A ready-made processor adds columns to the rows. Names differ in more than their case.",
     ),
+    Code(
+        "PROCESS001",
+        "A `process` step names no stateful processor",
+        "After `with:` stands `module:Class`: a class in a module of the project, made from PySpark's"
+        " `StatefulProcessor`, with its methods `init` and `handleInputRows`.",
+    ),
+    Code(
+        "PROCESS002",
+        "Options do not fit a processor",
+        "`options` are the keyword arguments of the processor's constructor: those that it takes, and all that it"
+        " needs.",
+    ),
+    Code(
+        "PROCESS003",
+        "Rows have no such column to be grouped by",
+        "The columns of `key` must be in the rows that the step gets, and in those of its initial state.",
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,7 +23,21 @@ each_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.code)
 each_spec_rule = pytest.mark.parametrize("rule", SPEC_RULES, ids=lambda rule: rule.code)
 
 
+MODULE = (
+    """
+def {name}(key, rows, state): ...
+""",
+    """
+class {name}(StatefulProcessor):
+    def init(self, handle): ...
+    def handleInputRows(self, key, rows, timerValues): ...
+""",
+)
+
+
 def subject_of(text: str, root: Path, disk: Disk | None = None) -> Subject:
+    for module, name in re.findall(r"with: \W?(\w+):(\w+)", text):  # what an example names is there
+        (root / f"{module}.py").write_text(MODULE[name[0].isupper()].format(name=name))
     pipeline = from_yaml.from_document(parse(text, "pipeline.yaml"), root)
     return Subject(project.bare(root), pipeline, disk=disk or Disk())
 
@@ -238,7 +253,7 @@ def test_a_broken_graph_is_told_alone(tmp_path: Path) -> None:
 def test_the_quick_parser_is_left_out_where_spark_parses(tmp_path: Path) -> None:
     subject = subject_of(RULES["SQL001"].wrong, tmp_path)
     assert [problem.code for problem in judge(subject)] == ["SQL001"]
-    assert judge(subject, quick_parser=False) == ()
+    assert judge(subject, spark=True) == ()
 
 
 def with_other(text: str, other: str, root: Path) -> Subject:

@@ -23,6 +23,14 @@ from penstock.sources.source import SourceSpec
 from penstock.spec import Part, Spec, spark_option_names
 from penstock.watermark import Watermark
 
+FRAUD = """
+def counted(key, rows, state): ...
+
+
+class Velocity(StatefulProcessor):
+    def init(self, handle): ...
+    def handleInputRows(self, key, rows, timerValues): ...
+"""
 TUPLES: dict[str, tuple[type[Part], ...]] = {
     "CONNECTIONS": catalog.CONNECTIONS,
     "SPARK_CATALOGS": catalog.SPARK_CATALOGS,
@@ -66,7 +74,7 @@ def declared(kind: str, given: Any, root: Path) -> Spec:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "steps.py").write_text("def unique_orders(orders): ...\n")
-    (tmp_path / "fraud.py").write_text("class Velocity(StatefulProcessor): ...\n")
+    (tmp_path / "fraud.py").write_text(FRAUD)
     return tmp_path
 
 

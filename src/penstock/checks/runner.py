@@ -5,10 +5,32 @@ from __future__ import annotations
 from types import ModuleType
 
 from penstock.checks.rule import Rule, Subject
-from penstock.checks.rules import checkpoints, files, graph, joins, modes, operators, queries, ready_made, records
+from penstock.checks.rules import (
+    checkpoints,
+    files,
+    graph,
+    joins,
+    modes,
+    operators,
+    processors,
+    queries,
+    ready_made,
+    records,
+)
 from penstock.problems import Problem, errors_in
 
-_TOPICS: tuple[ModuleType, ...] = (graph, modes, joins, operators, queries, ready_made, records, files, checkpoints)
+_TOPICS: tuple[ModuleType, ...] = (
+    graph,
+    modes,
+    joins,
+    operators,
+    queries,
+    processors,
+    ready_made,
+    records,
+    files,
+    checkpoints,
+)
 
 
 def rules() -> tuple[Rule, ...]:
@@ -30,7 +52,15 @@ def judge(subject: Subject, *, spec: bool = True, disk: bool = False, spark: boo
     return tuple(graph_problems + others)
 
 
-def judge_plans(subject: Subject, refused: bool) -> tuple[Problem, ...]:
-    """What the operators of queries tell, as Spark analysed them. What Spark refuses and what not, Spark has said."""
-    chosen = [rule for rule in rules() if rule.needs == "plan" and (refused or rule.kind == "safety")]
-    return tuple(problem for rule in chosen for problem in rule(subject))
+def judge_plans(subject: Subject, refused: Problem | None) -> tuple[Problem, ...]:
+    """What the operators of queries tell, as Spark analysed them. Spark is the judge of what it runs.
+
+    Its refusal is told in the words of our rules where one of them finds the cause, and nothing is refused that it
+    accepts.
+    """
+    of_plans = [rule for rule in rules() if rule.needs == "plan"]
+    told = [problem for rule in of_plans if rule.kind != "engine" for problem in rule(subject)]
+    if refused is None:
+        return tuple(told)
+    causes = [problem for rule in of_plans if rule.kind == "engine" for problem in rule(subject)]
+    return (*(causes or [refused]), *told)

@@ -19,6 +19,7 @@ from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
 from penstock.transforms.functions import Function
+from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.python import Python, name_of, parameters
 from penstock.transforms.sql import Sql
@@ -107,7 +108,7 @@ class Builder:
         watermark: Watermark | dict[str, str] | None = None,
         **keys: Any,
     ) -> None:
-        """A step with state: `with_` is the StatefulProcessor's class, or what YAML has there. Other keys are YAML's."""
+        """A step with state: `with_` is the StatefulProcessor's class, or YAML's word for it. Other keys are YAML's."""
         origin = _caller()
         self._once(name, self._steps, "step", origin)
         code, named = (with_, name_of(with_)) if isinstance(with_, type) else (None, with_)
@@ -115,6 +116,26 @@ class Builder:
         spec = _made(Process, origin, process=processing, watermark=watermark)
         if spec.process.options_spec:
             _made(spec.process.options_spec, origin, **spec.process.options)
+        self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
+
+    def pandas_state(
+        self,
+        name: str,
+        *,
+        of: str,
+        key: Sequence[str],
+        with_: Callable[..., Any] | str,
+        output: str,
+        state: str,
+        watermark: Watermark | dict[str, str] | None = None,
+        **keys: Any,
+    ) -> None:
+        """A step with state, the older way: `with_` is the function, or YAML's word for it. Other keys are YAML's."""
+        origin = _caller()
+        self._once(name, self._steps, "step", origin)
+        code, named = (None, with_) if isinstance(with_, str) else (with_, name_of(with_))
+        grouping = {"of": of, "key": key, "with": named, "output": output, "state": state} | keys
+        spec = _made(PandasState, origin, pandas_state=grouping, watermark=watermark)
         self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
 
     def sink(self, name: str, spec: SinkSpec, *, of: str) -> None:
@@ -179,7 +200,7 @@ def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Ori
         raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
 
 
-M = TypeVar("M", Sql, Process, Python, QuerySettings, PipelineSpec, Function, ReadyMade)
+M = TypeVar("M", Sql, PandasState, Process, Python, QuerySettings, PipelineSpec, Function, ReadyMade)
 
 
 def _made(model: type[M], origin: Origin, **values: Any) -> M:

@@ -13,10 +13,12 @@ from penstock.pipeline.build import PipelineSpec, dead_letter_sinks, sql_step, w
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
-from penstock.problems import Problem, UserError, Where
+from penstock.problems import Fault, Problem, UserError, Where
 from penstock.processors.ready_made import OPTIONS
 from penstock.sinks.sink import SinkSpec
+from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
+from penstock.transforms.processor_text import require_processor
 from penstock.transforms.python import FunctionNotFound, Python, parameters_in_source
 from penstock.transforms.step import StepSpec
 
@@ -154,13 +156,18 @@ class _Reader:
             validated(spec.process.options_spec, spec.process.options, self.document, (*path, *OPTIONS))
 
     def inputs_of(self, spec: StepSpec, origin: Origin) -> tuple[str, ...]:
-        if not isinstance(spec, Python):
-            return spec.inputs
         try:
-            return parameters_in_source(spec.python, self.root)
+            if isinstance(spec, PandasState):
+                parameters_in_source(spec.pandas_state.with_, self.root)
+            if isinstance(spec, Process) and not spec.process.is_ready_made:
+                require_processor(spec.process.with_, spec.process.options, self.root)
+            return parameters_in_source(spec.python, self.root) if isinstance(spec, Python) else spec.inputs
         except FunctionNotFound as error:
-            fix = "name a function of a module in the project: `python: module:function`"
-            raise UserError(Problem("SPEC012", str(error), fix, origin.at("python"))) from None
+            fix = "name a function of a module in the project: `module:function`"
+            place = ("pandas_state", "with") if isinstance(spec, PandasState) else ("python",)
+            raise UserError(Problem("SPEC012", str(error), fix, origin.at(*place))) from None
+        except Fault as fault:
+            raise UserError(fault.at(origin.at(*fault.keys))) from None
 
     def query_settings(self, name: str, data: Any) -> tuple[str, QuerySettings, Origin]:
         path = ("queries", name)

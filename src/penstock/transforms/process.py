@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, ValidationError
 
 from penstock.facts import Expression, Operator
-from penstock.problems import Fault, did_you_mean
+from penstock.problems import Fault
 from penstock.processors import READY_MADE
 from penstock.processors.ready_made import OPTIONS, ReadyMade, TimeMode
-from penstock.spec import Name, Spec
+from penstock.spec import Name
+from penstock.transforms.keyed import Keyed, columns_of, require_columns
+from penstock.transforms.processor_text import not_a_processor
 from penstock.transforms.step import Code, OutputMode, StepSpec
 from penstock.user_code import load
 
@@ -23,15 +26,12 @@ if TYPE_CHECKING:
 
 TIME_MODES: dict[TimeMode, str] = {"none": "None", "processing_time": "ProcessingTime", "event_time": "EventTime"}
 """How Spark spells them."""
+_OUTPUT = ("process", "output")
 
 
-class Processing(Spec):
+class Processing(Keyed):
     """Which rows, grouped how, go through which processor."""
 
-    of: Name = Field(description="The source or step whose rows it gets.")
-    key: tuple[Name, ...] = Field(
-        description="The columns that the rows are grouped by. Each key has state of its own.", min_length=1
-    )
     with_: Name = Field(
         alias="with",
         description="`module:Class` of your own StatefulProcessor, or the word for a ready-made one.",
@@ -95,7 +95,7 @@ class Process(StepSpec):
         # A name that nobody else uses: what a processor gives are columns of its own.
         column = Expression(f"{name}.{declared.event_time_column}", "column")
         keys = tuple(Expression(key, "column") for key in declared.key)
-        made = Operator("process", name, (inputs[declared.of],), keys=keys, columns=(), time=declared.time)
+        made = Operator("process", name, (inputs[declared.of],), keys=keys, columns=(), time=declared.time_mode)
         return Operator("watermark", name, (made,), keys=(column,)) if declared.event_time_column else made
 
     def apply(
@@ -103,21 +103,17 @@ class Process(StepSpec):
     ) -> DataFrame:
         declared = self.process
         rows = inputs[declared.of]
-        require_columns(declared.key, rows, declared.of, ("process", "key"))
-        ready = self.ready_made()
-        processor = ready.processor(rows.schema, declared.key) if ready else self.processor(code)
+        require_columns(declared.key, rows, declared.of, "process", "key")
         grouped = rows.groupBy(*declared.key)
         transform = grouped.transformWithState if declared.rows == "row" else grouped.transformWithStateInPandas
         initial = None
         if declared.initial is not None:
             before = inputs[declared.initial]
-            require_columns(declared.key, before, declared.initial, ("process", "initial"))
+            require_columns(declared.key, before, declared.initial, "process", "initial")
             initial = before.groupBy(*declared.key)
         result: DataFrame = transform(
-            statefulProcessor=processor,
-            outputStructType=ready.output(rows.schema, declared.key)
-            if ready
-            else parsed(spark, declared.output or "", ("process", "output")),
+            statefulProcessor=self.processor(rows.schema, code),
+            outputStructType=self.output(rows.schema),
             outputMode=mode.capitalize(),
             timeMode=TIME_MODES[declared.time_mode],
             initialState=initial,
@@ -125,15 +121,17 @@ class Process(StepSpec):
         )
         return result
 
-    def processor(self, code: Code | None = None) -> StatefulProcessor:
-        """A new one, with its options. Raises Fault."""
-        from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-
+    def processor(self, rows: StructType, code: Code | None = None) -> StatefulProcessor:
+        """A new one, with its options, for rows with these columns. Raises Fault."""
         declared = self.process
-        made = _made(code or _loaded(declared.with_), declared.with_, dict(declared.options))
-        if not isinstance(made, StatefulProcessor):
-            raise not_a_processor(declared.with_, f"it makes a {type(made).__name__}")
-        return made
+        if ready := self.ready_made():
+            return ready.processor(rows, declared.key)
+        return _made(code or _loaded(declared.with_), declared.with_, dict(declared.options))
+
+    def output(self, rows: StructType) -> StructType:
+        """The columns that it gives, for rows with these columns. Raises Fault."""
+        ready = self.ready_made()
+        return ready.output(rows, self.process.key) if ready else columns_of(self.process.output or "", *_OUTPUT)
 
     def ready_made(self) -> ReadyMade | None:
         """The options of the ready-made processor, if it names one. They are resolved. Raises Fault."""
@@ -147,36 +145,6 @@ class Process(StepSpec):
             keys = (*OPTIONS, *first["loc"])
             raise Fault("SPEC009", f"`{keys[-1]}` has a wrong value: {first['msg']}",
                         "give a value of the right type", keys) from None  # fmt: skip
-
-
-def parsed(spark: SparkSession, ddl: str, keys: tuple[str, ...]) -> StructType:
-    """Columns from DDL. Raises Fault."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
-
-    try:
-        return StructType.fromDDL(ddl)
-    except PySparkException as error:
-        said = (error.getMessage() or str(error)).strip().splitlines()[0].rstrip(".")
-        raise Fault("PROCESS004", f"`{keys[-1]}` is not DDL: {said}", DDL_FIX, keys) from None
-
-
-DDL_FIX = "write columns with their types: `card_id STRING, score DOUBLE`"
-
-
-def require_columns(columns: tuple[str, ...], rows: DataFrame, of: str, keys: tuple[str, ...]) -> None:
-    """Raises Fault for a column that the rows do not have."""
-    known = {column.lower() for column in rows.columns}
-    for number, column in enumerate(columns):
-        if column.lower() not in known:
-            message = f"`{of}` has no column `{column}`{did_you_mean(column, rows.columns)}"
-            place = (*keys, number) if keys[-1] == "key" else keys
-            raise Fault("PROCESS003", message, f"use one of: {', '.join(rows.columns)}", place)
-
-
-def not_a_processor(name: str, why: str) -> Fault:
-    fix = "name a class that is made from `pyspark.sql.streaming.StatefulProcessor`"
-    return Fault("PROCESS001", f"`{name}` is not a stateful processor: {why}", fix, ("process", "with"))
 
 
 def _loaded(name: str) -> Code:
@@ -194,23 +162,19 @@ def _loaded(name: str) -> Code:
     return found
 
 
-def _made(code: Code, name: str, options: dict[str, Any]) -> Any:
-    import inspect
+def _made(code: Code, name: str, options: dict[str, Any]) -> StatefulProcessor:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     if not isinstance(code, type):
         raise not_a_processor(name, f"it is a {type(code).__name__}")
-    if inspect.isabstract(code):
-        missing = ", ".join(f"`{method}`" for method in sorted(code.__abstractmethods__))
-        raise not_a_processor(name, f"it does not define {missing}")
+    if not issubclass(code, StatefulProcessor):
+        raise not_a_processor(name, "it is made from another class")
+    if missing := sorted(getattr(code, "__abstractmethods__", ())):
+        raise not_a_processor(name, f"it does not define {' and '.join(f'`{method}`' for method in missing)}")
+    taken = inspect.signature(code)
     try:
-        inspect.signature(code).bind(**options)
+        taken.bind(**options)
     except TypeError as error:
-        raise Fault("PROCESS002", f"the options do not fit `{name}`: {error}",
-                    f"its constructor takes: {_parameters(code)}", ("process", "options")) from None  # fmt: skip
+        fix = f"its constructor takes: {', '.join(taken.parameters) or 'nothing'}"
+        raise Fault("PROCESS002", f"the options do not fit `{name}`: {error}", fix, ("process", "options")) from None
     return code(**options)
-
-
-def _parameters(code: type) -> str:
-    import inspect
-
-    return ", ".join(map(str, inspect.signature(code).parameters.values())) or "nothing"
