@@ -22,6 +22,16 @@ sources: {lines: {type: files, path: in, format: text}}
 sinks: {out: {of: lines, type: console}}"""
 
 CODES: tuple[Code, ...] = (
+    Code(
+        "DEDUPLICATE001",
+        "A key of `deduplicate` is no column",
+        "Duplicates are found by columns that the rows have.",
+    ),
+    Code(
+        "STORE003",
+        "The class of a state store is not found",
+        "A provider of your own must be on Spark's class path before a query starts.",
+    ),
     Code("SPEC001", "A file cannot be read", "The file is not there, or this user may not read it."),
     Code(
         "SPEC002", "A file is empty", "A pipeline needs at least a name, a source and a sink.", "# nothing here", _GOOD
@@ -506,5 +516,46 @@ CODES: tuple[Code, ...] = (
         "PROCESS003",
         "Rows have no such column to be grouped by",
         "The columns of `key` must be in the rows that the step gets, and in those of its initial state.",
+    ),
+    Code(
+        "PROCESS007",
+        "The `init` of a processor fails",
+        "Spark calls `init` before the first row, on the driver and in every task. It names the state variables and does"
+        " nothing else that can fail.",
+    ),
+    Code(
+        "PROCESS008",
+        "State with a TTL needs processing time",
+        "A TTL is counted by the machine's clock, in the time of the batch. Spark refuses it under event time, and"
+        " where there is no time at all.",
+    ),
+    Code(
+        "STATE001",
+        "A state variable has other columns than its checkpoint",
+        "What is kept in a checkpoint is read with the columns that the processor declares now. With Avro, which new"
+        " checkpoints are written in, a column may be added or left out, and a number may become a wider one. Anything"
+        " else cannot be read, nor can any change of a checkpoint that is not written in Avro.",
+    ),
+    Code(
+        "STATE002",
+        "A state variable is of another kind than its checkpoint has it",
+        "A value, a list and a map are kept in different ways, and so is state with a TTL. Under its old name a variable"
+        " stays what it is.",
+    ),
+    Code(
+        "STATE003",
+        "A step is grouped by another key than its checkpoint",
+        "State belongs to a key. Under other columns, or other types, none of it would be found again.",
+    ),
+    Code(
+        "STATE004",
+        "The clock or the output mode of a step differs from its checkpoint",
+        "A `process` step keeps its `time`, and its query its `mode`, for the life of a checkpoint.",
+    ),
+    Code(
+        "STATE005",
+        "A column of a state variable is gone",
+        "Spark takes a changed schema whose columns have other names: the old ones are dropped, and the new ones begin"
+        " empty. A renamed column therefore loses what it held.",
     ),
 )

@@ -34,10 +34,13 @@ class HadoopStorage:
             return sorted(found, key=lambda entry: entry.name)
 
     def read_text(self, path: str) -> str:
+        return self.read_bytes(path).decode("utf-8")
+
+    def read_bytes(self, path: str) -> bytes:
         with _as_os_error():
             stream = self._system(path).open(self._path(path))
             try:
-                return bytes(stream.readAllBytes()).decode("utf-8")
+                return bytes(stream.readAllBytes())
             finally:
                 stream.close()
 

@@ -32,6 +32,7 @@ class Storage(Protocol):
         ...
 
     def read_text(self, path: str) -> str: ...
+    def read_bytes(self, path: str) -> bytes: ...
     def write_text(self, path: str, text: str) -> None:
         """Writes a file whole or not at all, and the folders above it."""
         ...
@@ -60,6 +61,9 @@ class LocalStorage:
 
     def read_text(self, path: str) -> str:
         return to_local(path).read_text(encoding="utf-8")
+
+    def read_bytes(self, path: str) -> bytes:
+        return to_local(path).read_bytes()
 
     def write_text(self, path: str, text: str) -> None:
         local = to_local(path)

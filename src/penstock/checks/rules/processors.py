@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
+from penstock.state_store import merged
 from penstock.transforms.process import Process
 
 
@@ -81,8 +82,7 @@ def initial_state_streams(subject: Subject) -> Iterator[Finding]:
     sources: {payments: {type: rate}}
     steps: {scored: {process: {of: payments, key: [value], with: "fraud:Velocity", output: value LONG}}}
     sinks: {out: {of: scored, type: console}}
-    queries: {scored: {spark: {spark.sql.streaming.stateStore.providerClass: "org.apache.spark.sql.execution.streaming\\
-      .state.HDFSBackedStateStoreProvider"}}}
+    queries: {scored: {state: {store: hdfs}}}
     """,
     right="""
     pipeline: fraud
@@ -96,15 +96,12 @@ def store_without_families(subject: Subject) -> Iterator[Finding]:
 
     Its state variables and timers each have a part of the store to themselves, which the HDFS-backed store cannot give.
     """
-    provider = "spark.sql.streaming.stateStore.providerClass"
     for query in subject.pipeline.queries:
         steps = [node.name for node in subject.pipeline.upstream(query.name) if isinstance(node.spec, Process)]
-        chosen = str(query.settings.spark.get(provider, subject.project.spark.get(provider, "")))
-        if steps and chosen.endswith("HDFSBackedStateStoreProvider"):
-            place = ("spark", provider)
-            where = query.origin.at(*place) if provider in query.settings.spark else subject.project.origin.at(*place)
+        if steps and merged(subject.project.state, query.settings.state).store == "hdfs":
+            own = query.settings.state is not None and "store" in query.settings.state.model_fields_set
             yield (
-                f"`{steps[0]}` keeps its state in a store that cannot hold it",
-                f"remove `{provider}`: RocksDB is the default",
-                where,
+                f"`{steps[0]}` cannot keep its state in the store `hdfs`",
+                "use `store: rocksdb`, which is the default",
+                (query if own else subject.project).origin.at("state", "store"),
             )
