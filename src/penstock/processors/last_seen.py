@@ -11,6 +11,7 @@ from penstock.processors.ready_made import (
     ReadyMade,
     Span,
     TimeMode,
+    event_time_column,
     microseconds,
     require_kept,
     require_new,
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 class LastSeen(ReadyMade):
     """The last row per key, an alert when nothing has come for a time, and word when it comes back.
 
-    Each row that it gives is the key's last one, with `status`: `seen`, `absent` or `returned`. `at` is when that
-    became so, and `away_since` the time of the last row before the absence. By `event_time`, a key is absent when the
-    watermark has passed its last row by `absent_after`; by `processing_time`, when the machine's clock has, which is
-    looked at in each batch. Rows without a time are passed over by event time.
+    Each row that it gives is the key's last one, with `status`: `seen`, `absent` or `returned`. `status_at` is when
+    that became so, and `away_since` the time of the last row before the absence. By `event_time`, a key is absent when
+    the watermark has passed its last row by `absent_after`; by `processing_time`, when the machine's clock has, which
+    is looked at in each batch. Rows without a time are passed over by event time.
     """
 
     absent_after: Span = Field(description="A key from which nothing has come for so long is absent.")
@@ -66,11 +67,11 @@ process:
         from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
         if self.time:
-            time_column(rows, self.time, "time")
+            (event_time_column if self.clock == "event_time" else time_column)(rows, self.time)
         require_kept(rows)
         added = [
             StructField("status", StringType()),
-            StructField("at", TimestampType()),
+            StructField("status_at", TimestampType()),
             StructField("away_since", TimestampType()),
         ]
         require_new((field.name for field in added), rows.names)

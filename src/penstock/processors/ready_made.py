@@ -20,6 +20,8 @@ TimeMode = Literal["none", "processing_time", "event_time"]
 OPTIONS = ("process", "options")
 """Where the options stand in a step."""
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+_WATERMARK = "spark.watermarkDelayMs"
+"""What Spark writes into the metadata of an event-time column."""
 _ORDERED = (*NUMBERS, "string", "varchar", "char", "boolean", "date", "timestamp", "timestamp_ntz", "binary")
 
 
@@ -80,9 +82,18 @@ def column(rows: StructType, name: str, *keys: str | int) -> DataType:
     return rows[name].dataType
 
 
-def time_column(rows: StructType, name: str, *keys: str | int) -> None:
-    """Raises Fault unless the column is a TIMESTAMP."""
-    require_type(rows, name, ("timestamp",), "a TIMESTAMP", *keys)
+def event_time_column(rows: StructType, name: str) -> None:
+    """Raises Fault unless the column, which the option `time` names, is the one that carries the watermark."""
+    time_column(rows, name)
+    if _WATERMARK not in rows[name].metadata:
+        message = f"the column `{name}` carries no watermark, so nothing would ever be over"
+        fix = f"set `watermark: {{column: {name}, delay: 10 minutes}}` on the source, or on a step before"
+        raise Fault("READY006", message, fix, (*OPTIONS, "time"))
+
+
+def time_column(rows: StructType, name: str) -> None:
+    """Raises Fault unless the column, which the option `time` names, is a TIMESTAMP."""
+    require_type(rows, name, ("timestamp",), "a TIMESTAMP", "time")
 
 
 def ordered_column(rows: StructType, name: str, *keys: str | int) -> DataType:

@@ -14,13 +14,13 @@ from penstock.processors.ready_made import (
     ReadyMade,
     Span,
     column,
+    event_time_column,
     key_fields,
     microseconds,
     ordered_column,
     require_new,
     require_type,
     summed,
-    time_column,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ process:
     def output(self, rows: StructType, key: Sequence[str]) -> StructType:
         from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-        time_column(rows, self.time, "time")
+        event_time_column(rows, self.time)
         fixed = [StructField("session_start", TimestampType()), StructField("session_end", TimestampType())]
         fixed.append(StructField("events", LongType()))
         keys = key_fields(rows, key)

@@ -11,12 +11,12 @@ from penstock.processors.ready_made import (
     ReadyMade,
     Span,
     TimeMode,
+    event_time_column,
     key_fields,
     microseconds,
     ordered_column,
     require_kept,
     require_new,
-    time_column,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ process:
 
         ordered_column(rows, self.by, "by")
         if self.time:
-            time_column(rows, self.time, "time")
+            event_time_column(rows, self.time)
         require_kept(rows)
         require_new(["rank"], rows.names)
         keys = key_fields(rows, key)

@@ -13,11 +13,11 @@ from penstock.processors.ready_made import (
     NUMBERS,
     ReadyMade,
     Span,
+    event_time_column,
     microseconds,
     require_new,
     require_type,
     summed,
-    time_column,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ process:
     def output(self, rows: StructType, key: Sequence[str]) -> StructType:
         from pyspark.sql.types import LongType, StructField, StructType
 
-        time_column(rows, self.time, "time")
+        event_time_column(rows, self.time)
         kinds = {
             name: summed(require_type(rows, name, NUMBERS, "a number", "sums", place))
             for place, name in enumerate(self.sums)
