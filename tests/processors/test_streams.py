@@ -52,9 +52,11 @@ PIPELINE = """
         process: {of: events, key: [key], with: top_n, options: {n: 2, by: value, order: least}}
       presence:
         process: {of: events, key: [key], with: last_seen, options: {time: at, absent_after: 10 minutes}}
+      clocked:
+        process: {of: events, key: [key], with: last_seen, options: {clock: processing_time, absent_after: 1 ms}}
     sinks:
 """
-QUERIES = ("sessions", "velocities", "best", "least", "presence")
+QUERIES = ("sessions", "velocities", "best", "least", "presence", "clocked")
 SINK = "      {name}: {{of: {name}, type: python, each_batch: 'tests.processors.collected:keep'}}\n"
 SETTING = "      {name}: {{spark: {{spark.sql.shuffle.partitions: 1}}}}\n"
 
@@ -264,3 +266,12 @@ def test_presence(ran):
     newest = {row["key"]: row["minute"] for row in found if row["status"] != "absent"}
     assert newest == {"a": 90, "b": 71}
     assert all(minute_of(row["more"]["then"]) == row["minute"] for row in found)
+
+
+def test_presence_by_the_clock_of_the_machine(ran):
+    """Each file has rows of both keys, and a millisecond lies between any two batches."""
+    for key in "ab":
+        said = [row["status"] for row in told("clocked") if row["key"] == key]
+        assert said[0] == "seen"
+        assert said.count("returned") == len(FILES) - 1
+        assert said.count("absent") in (len(FILES) - 1, len(FILES))

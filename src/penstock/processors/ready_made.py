@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator
 
 from penstock.durations import Duration, to_milliseconds
 from penstock.problems import Fault, did_you_mean
-from penstock.spec import Spec
+from penstock.spec import Part
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -25,11 +25,11 @@ _WATERMARK = "spark.watermarkDelayMs"
 _ORDERED = (*NUMBERS, "string", "varchar", "char", "boolean", "date", "timestamp", "timestamp_ntz", "binary")
 
 
-class ReadyMade(Spec):
-    """The options of a ready-made processor. They make the processor, and know the columns that it gives."""
+class ReadyMade(Part):
+    """The options of a ready-made processor. They make the processor, and know the columns that it gives.
 
-    example: ClassVar[str]
-    """YAML of a step that uses it, shown in the reference and loaded by the tests."""
+    Its `example` is the whole step.
+    """
 
     @property
     def time_mode(self) -> TimeMode:
