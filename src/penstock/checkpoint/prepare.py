@@ -17,7 +17,7 @@ from penstock.facts import CheckpointFacts
 from penstock.pipeline.model import Pipeline, Query, Step
 from penstock.problems import Problem, UserError
 from penstock.storage import Storage, join
-from penstock.transforms.python import Python, module_file
+from penstock.transforms.python import module_file
 from penstock.version import VERSION
 
 
@@ -83,11 +83,8 @@ def definition(pipeline: Pipeline, query: Query) -> dict[str, Any]:
 
 def code_hashes(pipeline: Pipeline, query: Query, root: Path) -> dict[str, str]:
     """By module, the hash of the user's code that the query runs."""
-    modules = {
-        node.spec.python.partition(":")[0]
-        for node in pipeline.upstream(query.name)
-        if isinstance(node, Step) and isinstance(node.spec, Python)
-    }
+    steps = [node.spec for node in pipeline.upstream(query.name) if isinstance(node, Step)]
+    modules = {spec.code.partition(":")[0] for spec in steps if spec.code}
     files = {module: module_file(module, root) for module in sorted(modules)}
     return {module: hashlib.sha256(file.read_bytes()).hexdigest() for module, file in files.items() if file}
 

@@ -59,6 +59,10 @@ class PandasState(StepSpec):
     def inputs(self) -> tuple[str, ...]:
         return (self.pandas_state.of,)
 
+    @property
+    def code(self) -> str | None:
+        return self.pandas_state.with_
+
     def keys_of(self, name: str) -> tuple[str, ...]:
         return (self.key, "of")
 

@@ -87,6 +87,10 @@ class Process(StepSpec):
     def inputs(self) -> tuple[str, ...]:
         return tuple(name for name in (self.process.of, self.process.initial) if name)
 
+    @property
+    def code(self) -> str | None:
+        return None if self.process.is_ready_made else self.process.with_
+
     def keys_of(self, name: str) -> tuple[str, ...]:
         return (self.key, "initial" if name == self.process.initial else "of")
 

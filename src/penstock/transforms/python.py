@@ -38,6 +38,10 @@ class Python(StepSpec):
 
     example: ClassVar[str] = "{python: steps:unique_orders}"
 
+    @property
+    def code(self) -> str | None:
+        return self.python
+
     def apply(
         self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
     ) -> DataFrame:
