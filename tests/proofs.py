@@ -1,7 +1,8 @@
 """Which test or example proves which feature, read from the marks in the tests' text: nothing is run.
 
 `pytest.mark.covers("window.sliding")` may stand on a test, on a case of it (`pytest.param(…, marks=…)`), on a class of
-tests, or on a whole module (`pytestmark`).
+tests, or on a whole module (`pytestmark`). `covers(*…)` with the name of a table of cases in the same module stands for
+the features that the table names.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from tests.features import SECTIONS, Feature
 
 ROOT = Path(__file__).parents[1]
 _HOW = (
-    "Every feature of the guide to Structured Streaming, and the tests that prove it here, on the real engine. The list\n"
-    "is `tests/features.py`; a proof is a test with the mark `covers`. So this page says nothing that no test shows."
+    "Every feature of the guide to Structured Streaming, and the tests that prove it here, on the real engine. The\n"
+    "list is `tests/features.py`; a proof is a test with the mark `covers`. So it says nothing that no test shows."
 )
 
 
@@ -26,7 +27,6 @@ class Proof:
     file: str
     """Of the test, below the project."""
     test: str
-    line: int
     example: str = ""
     """The folder of the example that the test runs."""
 
@@ -40,33 +40,39 @@ def proofs(root: Path = ROOT) -> list[Proof]:
 def _in_file(file: Path, root: Path) -> Iterator[Proof]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     examples = {folder.name for folder in (root / "examples").glob("*/")} if file.name == "test_examples.py" else set()
-    of_module = [mark for node in tree.body if _is_pytestmark(node) for mark in _marks(node)]
-    for test, outer in _tests(tree.body, of_module):
-        for mark in [*outer, *(mark for decorator in test.decorator_list for mark in _marks(decorator))]:
-            for feature, case in mark:
-                words = {test.name.removeprefix("test_").partition("__")[0], case.partition("/")[0]}
-                example = next(iter(words & examples), "")
-                yield Proof(feature, str(file.relative_to(root)), test.name, test.lineno, example)
+    named = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
+             if isinstance(target, ast.Name)}  # fmt: skip
+    tables = {name: _features_in(value) for name, value in named.items()}
+    of_module = list(_marks(named["pytestmark"], tables)) if "pytestmark" in named else []
+    for test, marks in _tests(tree.body, of_module, tables):
+        for feature, case in marks:
+            words = {test.name.removeprefix("test_").partition("__")[0], case.partition("/")[0]}
+            example = next(iter(words & examples), "")
+            yield Proof(feature, str(file.relative_to(root)), test.name, example)
 
 
-def _is_pytestmark(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["pytestmark"]
+Mark = tuple[str, str]
+"""A feature, and the first value of the case that it stands on."""
+Tables = dict[str, list[str]]
+"""By name, the features that are named in a value of the module."""
 
 
-Mark = list[tuple[str, str]]
-"""Features, each with the first value of the case that it stands on."""
+def _features_in(value: ast.expr) -> list[str]:
+    known = {feature.id for section in SECTIONS for feature in section.features}
+    return [node.value for node in ast.walk(value) if isinstance(node, ast.Constant) and node.value in known]
 
 
-def _tests(body: list[ast.stmt], outer: list[Mark]) -> Iterator[tuple[ast.FunctionDef, list[Mark]]]:
+def _tests(body: list[ast.stmt], outer: list[Mark], tables: Tables) -> Iterator[tuple[ast.FunctionDef, list[Mark]]]:
     for node in body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield node, outer
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            own = [mark for decorator in node.decorator_list for mark in _marks(decorator)]
-            yield from _tests(node.body, [*outer, *own])
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            marks = [*outer, *(mark for decorator in node.decorator_list for mark in _marks(decorator, tables))]
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node, marks
+            elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+                yield from _tests(node.body, marks, tables)
 
 
-def _marks(node: ast.AST) -> Iterator[Mark]:
+def _marks(node: ast.AST, tables: Tables) -> Iterator[Mark]:
     """The features of every `covers(…)` below a node."""
     cases = {
         id(inner): str(call.args[0].value)
@@ -79,8 +85,11 @@ def _marks(node: ast.AST) -> Iterator[Mark]:
     }
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and _name(call) == "covers":
-            values = [ast.literal_eval(argument) for argument in call.args]
-            yield [(str(value), cases.get(id(call), "")) for value in values]
+            for argument in call.args:
+                names = [node.id for node in ast.walk(argument) if isinstance(node, ast.Name)]
+                features = [feature for name in names for feature in tables.get(name, [])]
+                for feature in features if isinstance(argument, ast.Starred) else [ast.literal_eval(argument)]:
+                    yield str(feature), cases.get(id(call), "")
 
 
 def _name(call: ast.Call) -> str:

@@ -43,7 +43,10 @@ def test_marks_are_found_on_tests_cases_classes_and_modules(tmp_path: Path) -> N
         "class TestE:\n"
         "    def test_e(self): ...\n"
         "def no_test(): ...\n"
+        "CASES = [Case('x', covers=('query.stop',))]\n"
+        "@pytest.mark.covers(*sorted({feature for case in CASES for feature in case.covers}))\n"
+        "def test_cases(): ...\n"
     )
     found = {(proof.feature, proof.test) for proof in proofs(tmp_path)}
-    own = {("b", "test_b"), ("c", "test_b"), ("d", "test_d"), ("e", "test_e")}
-    assert found == own | {("a", test) for test in ("test_b", "test_d", "test_e")}
+    own = {("b", "test_b"), ("c", "test_b"), ("d", "test_d"), ("e", "test_e"), ("query.stop", "test_cases")}
+    assert found == own | {("a", test) for test in ("test_b", "test_d", "test_e", "test_cases")}

@@ -22,6 +22,7 @@ from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
 from tests.services import consume, create_topic
 
+covers = pytest.mark.covers
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = sorted(folder.name for folder in EXAMPLES.iterdir() if (folder / "README.md").is_file())
 
@@ -45,8 +46,8 @@ def expected(file: Path) -> list[str]:
 
 
 def rows_of(spark, root: Path, pipeline: Pipeline, folder: str) -> list[str]:
-    sink = next(sink for sink in pipeline.sinks if sink.spec.path == f"out/{folder}")
-    frame = spark.read.format(sink.spec.format.type).load(str(root / sink.spec.path))
+    spec = next(sink.spec for sink in pipeline.sinks if sink.spec.path == f"out/{folder}")
+    frame = spark.read.format(spec.format.type if spec.type == "files" else spec.type).load(str(root / spec.path))
     return sorted(map(normal, frame.toJSON().collect()))
 
 
@@ -117,12 +118,20 @@ def test_a_fast_check_finds_nothing(name, tmp_path, monkeypatch):
     for variable in ("KAFKA_SERVERS", "PG_URL", "ALERTS_URL", "ALERTS_TOKEN", "PORT"):
         monkeypatch.delenv(variable, raising=False)
     root = copied(name, tmp_path)
-    alone = tuple(file.name for file in (root / "pipeline.yaml", root / "pipeline.py") if file.is_file())
+    alone = tuple(file.name for file in (*root.glob("*.yaml"), root / "pipeline.py") if file.is_file())
+    alone = () if "penstock.yaml" in alone else alone
     assert check(root, alone, None, None).problems == ()
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["csv_folder", "orders", "orders_python"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("csv_folder", marks=covers("operation.select", "operation.sql")),
+        pytest.param("orders", marks=covers("join.static.inner", "dedup.within", "late.append")),
+        "orders_python",
+    ],
+)
 def test_it_gives_what_is_expected_and_nothing_twice(name, tmp_path, run_once, spark):
     root = copied(name, tmp_path)
     pipeline = pipeline_of(root)
@@ -133,12 +142,41 @@ def test_it_gives_what_is_expected_and_nothing_twice(name, tmp_path, run_once, s
             assert rows_of(spark, root, pipeline, file.stem) == expected(file)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("a_then_b/pipeline.yaml", marks=covers("state.values", "state.timers")),
+        pytest.param("ad_clicks/pipeline.yaml", marks=covers("join.left", "join.time-range", "join.outer.delay")),
+        pytest.param("card_fraud/pipeline.yaml", marks=covers("state.ready-made")),
+        pytest.param(
+            "iot_temperature/pipeline.yaml", marks=covers("window.tumbling", "window.sliding", "late.dropped")
+        ),
+        pytest.param("online_model/pipeline.yaml", marks=covers("state.values")),
+        pytest.param("retried_events/pipeline.yaml", marks=covers("dedup.within")),
+        pytest.param("web_sessions/pipeline.yaml", marks=covers("state.ready-made")),
+        pytest.param("word_count/modes.yaml", marks=covers("model.append", "model.update", "model.complete")),
+    ],
+)
+def test_it_goes_on_with_what_comes_later(file, tmp_path, run_well, spark):
+    name, _, file = file.partition("/")
+    root = copied(name, tmp_path)
+    pipeline = load(root, [file]).pipelines[0]
+    for stage in ("first", "later"):
+        if stage == "later":
+            shutil.copytree(root / "later", root / "input", dirs_exist_ok=True)
+        run_well(root, file)
+        for wanted in sorted((root / "expected" / stage).iterdir()):
+            assert rows_of(spark, root, pipeline, wanted.stem) == expected(wanted)
+
+
 def test_yaml_and_python_are_the_same_model(tmp_path):
     in_yaml, in_python = (pipeline_of(copied(name, tmp_path)) for name in ("orders", "orders_python"))
     assert in_yaml == in_python
     assert in_yaml.origin != in_python.origin
 
 
+@pytest.mark.covers("quick.word-count", "source.socket", "model.complete")
 @pytest.mark.spark
 def test_words_from_a_socket_are_counted(tmp_path, start_engine, monkeypatch):
     from penstock.actions.run import RunOptions, run
@@ -206,6 +244,7 @@ def test_fan_out(example, broker, run_well, letters):
         assert letters(example) == expected(example / "expected" / "dead_letters.json")
 
 
+@covers("refused.two-queries")
 @pytest.mark.spark
 def test_medallion(example, run_well, letters, spark):
     for stage in ("first", "later"):

@@ -1,0 +1,51 @@
+"""Random streams: few keys and few minutes, so that disorder, duplicates and lateness come about by themselves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""Minute 0 of every stream."""
+
+
+@dataclass(frozen=True, order=True)
+class Event:
+    """What happened to a key at a minute. Two events may be alike in all: a producer that sends twice."""
+
+    key: str
+    minute: int
+    value: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self) | {"event_time": moment(self.minute).isoformat()})
+
+
+Stream = tuple[tuple[Event, ...], ...]
+"""The events of each file; Spark takes one file a batch."""
+
+SCHEMA = "key STRING, minute INT, value INT, event_time TIMESTAMP"
+
+
+def moment(minute: int) -> datetime:
+    return START + timedelta(minutes=minute)
+
+
+def minute_of(milliseconds: int) -> int:
+    """A watermark, as minutes of the stream. One that has not moved yet lies before all events."""
+    return (milliseconds - int(START.timestamp() * 1_000)) // 60_000
+
+
+@st.composite
+def streams(draw: st.DrawFn, files: int = 3, rows: int = 8, pace: int = 15, keys: str = "ab") -> Stream:
+    """Each file is `pace` minutes further on than the one before; a row may be far behind it, or ahead of it."""
+
+    def event(file: int) -> st.SearchStrategy[Event]:
+        minutes = st.integers(-25, 12).map(lambda offset: max(0, file * pace + offset))
+        return st.builds(Event, st.sampled_from(keys), minutes, st.integers(0, 3))
+
+    count = draw(st.integers(2, files))
+    return tuple(tuple(draw(st.lists(event(file), min_size=1, max_size=rows))) for file in range(count))
