@@ -40,7 +40,7 @@ def test_only_the_newest_are_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
     memory = Memory("words", most=2)
     for word in ("a", "b", "c"):
-        memory.put(word, (word,))
+        memory.put(word, [word])
     memory._write()
     again = Memory("words")
-    assert [again.get(word) for word in ("a", "b", "c")] == [None, ("b",), ("c",)]
+    assert [again.get(word) for word in ("a", "b", "c")] == [None, ["b"], ["c"]]

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -20,23 +21,23 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 class Memory:
-    """Short lists of words by text, for what is slow to find out and never changes. Written as the process ends."""
+    """Plain values by text, for what is slow to find out and never changes. Written as the process ends."""
 
     def __init__(self, name: str, most: int = 2_000) -> None:
         self._file, self._most = cache_folder() / f"{name}.json", most
         self._known = self._read()
         self._written = len(self._known)
 
-    def get(self, text: str) -> tuple[str, ...] | None:
-        found = self._known.get(_key(text))
-        return None if found is None else tuple(found)
+    def get(self, text: str) -> Any:
+        """What is known of a text, or None."""
+        return self._known.get(_key(text))
 
-    def put(self, text: str, words: tuple[str, ...]) -> None:
+    def put(self, text: str, value: Any) -> None:
         if len(self._known) == self._written:
             atexit.register(self._write)
-        self._known[_key(text)] = list(words)
+        self._known[_key(text)] = value
 
-    def _read(self) -> dict[str, list[str]]:
+    def _read(self) -> dict[str, Any]:
         try:
             known = json.loads(self._file.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -13,15 +13,17 @@ from penstock.durations import to_milliseconds, to_spark
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-Kind = Literal["default", "processing_time", "available_now", "once"]
+Kind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
 _WORDS: tuple[Kind, ...] = ("default", "available_now", "once")
+_MAPPINGS: tuple[Kind, ...] = ("continuous", "real_time")
 
 
 @dataclass(frozen=True)
 class Trigger:
     """`default` runs batch after batch; a duration starts one each interval; `available_now` takes what is there.
 
-    `once` is deprecated in Spark: it takes all in one batch, however large.
+    `once` is deprecated in Spark: it takes all in one batch, however large. `continuous` hands each row on at once and
+    writes a checkpoint each interval; `real_time` does so within batches that are as long as the interval.
     """
 
     kind: Kind
@@ -40,10 +42,16 @@ class Trigger:
                 return writer.trigger(availableNow=True)
             case "once":
                 return writer.trigger(once=True)
+            case "continuous":
+                return writer.trigger(continuous=to_spark(self.interval or ""))
+            case "real_time":
+                return _in_real_time(writer, to_spark(self.interval or ""))
             case "default":
                 return writer
 
     def __str__(self) -> str:
+        if self.kind in _MAPPINGS:
+            return f"{self.kind} {self.interval}"
         return self.interval or self.kind
 
 
@@ -55,17 +63,49 @@ def parse(value: Any) -> Trigger:
         if value == word:
             return Trigger(word)
     try:
+        if isinstance(value, dict) and len(value) == 1:
+            kind, interval = next(iter(value.items()))
+            if kind in _MAPPINGS and to_milliseconds(interval) > 0:
+                return Trigger(kind, interval)
         if isinstance(value, str) and to_milliseconds(value) >= 0:
             return Trigger("processing_time", value)
-    except ValueError:
+    except (ValueError, TypeError):
         pass
     raise PydanticCustomError(
-        "trigger", "is not a trigger; write a duration such as `10 seconds`, or `available_now`, `once`, `default`"
+        "trigger",
+        "is not a trigger; write a duration such as `10 seconds`, or `available_now`, `once`, `default`,"
+        " `{continuous: 1 second}`, `{real_time: 5 minutes}`",
     )
+
+
+def _in_real_time(writer: DataStreamWriter, interval: str) -> DataStreamWriter:
+    """PySpark knows the trigger from 4.2 on; before, the JVM's own is set."""
+    import inspect
+
+    inside: Any = writer
+    if "realTime" in inspect.signature(writer.trigger).parameters:
+        inside.trigger(realTime=interval)
+        return writer
+    real_time = inside._spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime(interval)
+    inside._jwrite = inside._jwrite.trigger(real_time)
+    return writer
 
 
 AnyTrigger = Annotated[
     Trigger,
     BeforeValidator(parse),
-    WithJsonSchema({"type": "string", "examples": ["10 seconds", "available_now", "once", "default"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "examples": ["10 seconds", "available_now", "once", "default"]},
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                    "properties": {kind: {"type": "string", "examples": ["5 minutes"]} for kind in _MAPPINGS},
+                },
+            ]
+        }
+    ),
 ]

@@ -125,7 +125,7 @@ def judge_all(loaded: Loaded) -> Judged:
     others = {id(other): _resolved_if_possible(other, loaded) for other in (*loaded.pipelines, *loaded.others)}
     for pipeline in loaded.pipelines:
         subject = _subject(loaded, pipeline)
-        found = judge(subject, quick_parser=False)
+        found = judge(subject, spark=True)
         problems += found
         if errors_in(found):
             continue
@@ -140,7 +140,7 @@ def judge_all(loaded: Loaded) -> Judged:
         # Once more with the paths that references stand for; what was told already is told at the same place.
         subject = Subject(loaded.project, real, tuple(others[id(o)] for o in subject.others), disks[pipeline.name])
         told = {(problem.code, problem.where) for problem in found}
-        again = judge(subject, quick_parser=False, disk=True)
+        again = judge(subject, spark=True, disk=True)
         problems += [problem for problem in again if (problem.code, problem.where) not in told]
     masked = resolve.masked(problems, loaded.project, os.environ)
     return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked)

@@ -5,14 +5,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-from penstock.facts import CheckpointFacts, FolderFacts
-from penstock.pipeline.model import Pipeline
+from penstock.facts import CheckpointFacts, FolderFacts, Operator
+from penstock.pipeline.model import Pipeline, Query
+from penstock.pipeline.plan import plan_of
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, Severity, Where
 
-Needs = Literal["spec", "disk"]
+Needs = Literal["spec", "disk", "plan"]
+"""What a rule judges by: the text, the disk as well, or the operators of a query, which Spark or SQL alone tell."""
+Kind = Literal["engine", "start", "safety"]
+"""Does Spark refuse it when it is asked, or only when it starts; or does Spark accept what people come to regret?"""
+
+
+@cache
+def installed_spark() -> str:
+    """The minor version of the PySpark that is installed, without loading it."""
+    try:
+        return ".".join(version("pyspark").split(".")[:2])
+    except PackageNotFoundError:
+        return "4.1"
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,20 @@ class Subject:
     others: tuple[Pipeline, ...] = ()
     """The other pipelines of the project."""
     disk: Disk = field(default_factory=Disk)
+    plans: Mapping[str, Operator] | None = None
+    """The operators of each query as Spark analysed it; without them, what the SQL tells."""
+    spark: str = field(default_factory=installed_spark)
+    """The Spark that will run it, such as `4.1`."""
+    cores: int | None = None
+
+    def plan(self, query: Query) -> Operator | None:
+        """The operators of a query, or None where only Spark can tell."""
+        return self.plans.get(query.name) if self.plans is not None else self._written.get(query.name)
+
+    @cached_property
+    def _written(self) -> dict[str, Operator]:
+        found = {query.name: plan_of(self.pipeline, query.name) for query in self.pipeline.queries}
+        return {name: plan for name, plan in found.items() if plan is not None}
 
     def path(self, written: str) -> str:
         return self.project.absolute(written)
@@ -55,6 +84,9 @@ class Rule:
     """A pipeline that breaks it, or a word on what does."""
     right: str
     needs: Needs
+    kind: Kind
+    guide: str
+    """The section of Spark's guide that it comes from."""
     check: Check = field(compare=False)
 
     def __call__(self, subject: Subject) -> Iterator[Problem]:
@@ -66,7 +98,14 @@ Finding = tuple[str, str, Where | None]
 
 
 def rule(
-    code: str, severity: Severity = "error", *, needs: Needs = "spec", wrong: str = "", right: str = ""
+    code: str,
+    severity: Severity = "error",
+    *,
+    needs: Needs = "spec",
+    kind: Kind = "safety",
+    guide: str = "",
+    wrong: str = "",
+    right: str = "",
 ) -> Callable[[Callable[[Subject], Iterator[Finding]]], Rule]:
     """Makes a rule of a function; the first line of its docstring is the title, the rest says why."""
 
@@ -77,8 +116,7 @@ def rule(
             for message, fix, where in function(subject):
                 yield Problem(code, message, fix, where, severity)
 
-        return Rule(
-            code, severity, title.rstrip("."), why, inspect.cleandoc(wrong), inspect.cleandoc(right), needs, check
-        )
+        examples = (inspect.cleandoc(wrong), inspect.cleandoc(right))
+        return Rule(code, severity, title.rstrip("."), why, *examples, needs, kind, guide, check)
 
     return made

@@ -16,6 +16,7 @@ from penstock.checks.rules import (
     queries,
     ready_made,
     records,
+    state_stores,
 )
 from penstock.problems import Problem, errors_in
 
@@ -28,6 +29,7 @@ _TOPICS: tuple[ModuleType, ...] = (
     processors,
     ready_made,
     records,
+    state_stores,
     files,
     checkpoints,
 )

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from penstock.durations import to_spark
 from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
+from penstock.engine.plan_facts import plan_of
+from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
-from penstock.records import HIDDEN
+from penstock.records import ARRIVED, HIDDEN
 from penstock.sinks.sink import Mode
+from penstock.state_store import PROVIDER, PROVIDERS
+from penstock.streams import keeps_state
 from penstock.transforms import functions
 from penstock.transforms.dead_letters import DeadLetters
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
 
 OBSERVATION = "penstock"
 """The name under which each batch counts the rows that it hands to the sinks."""
-_STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Tail")
-_STATEFUL_STARTS = ("TransformWithState", "FlatMapGroups", "MapGroups")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Built:
 
     @property
     def rows(self) -> DataFrame:
-        return self.frames[self.query.name].drop(HIDDEN)
+        return self.frames[self.query.name].drop(HIDDEN, ARRIVED)
 
 
 def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[str, str]) -> Built:
@@ -53,6 +55,7 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
     for source in pipeline.sources_of(query.name):
         needed |= source.spec.session_settings
     session = engine.session(needed | dict(settings))
+    _require_store(engine, query, settings.get(PROVIDER, ""))
     judged: dict[str, DataFrame] = {}
     routed = routed_nodes(pipeline, query)
     made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed))
@@ -88,24 +91,30 @@ def frames(
     asked = aside.dead_letters if isinstance(aside, DeadLetters) else None
     for function in pipeline.functions:
         _register(session, pipeline, function)
-    for node in pipeline.upstream(name):
+    nodes = pipeline.upstream(name)
+    limited = [node for node in nodes if node.spec.watermark and node.spec.watermark.max_future]
+    carried = {HIDDEN} if carry or asked else set()
+    carried |= {ARRIVED} if any(isinstance(node, Step) for node in limited) else set()
+    for node in nodes:
         try:
             if isinstance(node.spec, DeadLetters):
                 made[node.name] = records.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
                 rows = samples[node.name] if samples else node.spec.load(session)
+                rows = records.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
                 rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
-            rows = records.judged(rows, node, pipeline.functions)
+            rows = records.judged(rows, node, pipeline.guarded)
             if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(rows):
+                keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
-                            "set `expect` on a source or a step before it", ("expect",))  # fmt: skip
+                            f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
             if judged is not None:
                 judged[node.name] = rows
             if node.name != asked:
-                rows = records.kept(rows, node, pipeline.functions, carry=carry or asked is not None)
+                rows = records.kept(rows, node, pipeline.guarded, carried)
                 if node.spec.watermark is not None:
                     rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
@@ -125,19 +134,31 @@ def _applied(
 ) -> DataFrame:
     """A step's rows. A SELECT gets the hidden columns too; a function of the user's sees none."""
     if not isinstance(node.spec, Sql):
-        rows = node.apply(session, {name: rows.drop(HIDDEN) for name, rows in inputs.items()}, mode)
+        rows = node.apply(session, {name: rows.drop(HIDDEN, ARRIVED) for name, rows in inputs.items()}, mode)
         _require_rows(rows, node.name)
         return rows
-    carrying = [name for name, rows in inputs.items() if HIDDEN in rows.columns]
+    hidden = (HIDDEN, ARRIVED)
+    carried = [column for column in hidden if sum(column in rows.columns for rows in inputs.values()) == 1]
     try:
-        text = with_hidden(node.spec.sql, pipeline.functions, HIDDEN if len(carrying) == 1 else None)
+        rows = _selected(session, node.spec.sql, pipeline, carried)
     except Misplaced as misplaced:
         where = node.origin.at("sql").inside(misplaced.line, misplaced.column)
         raise UserError(Problem("FUNCTION001", f"step `{node.name}`: {misplaced}", FUNCTION_FIX, where)) from None
-    rows = session.sql(text)
-    if CARRIED in rows.columns:  # `SELECT *` gives the column itself too
-        return rows.drop(HIDDEN).withColumnRenamed(CARRIED, HIDDEN)
-    return rows.drop(HIDDEN)
+    rows = rows.drop(*hidden)  # `SELECT *` gives them too
+    return rows.withColumnsRenamed({f"{column}{CARRIED}": column for column in carried})
+
+
+def _selected(session: SparkSession, sql: str, pipeline: Pipeline, carried: list[str]) -> DataFrame:
+    """The rows of a SELECT with what it can carry. Raises Misplaced."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return session.sql(with_hidden(sql, pipeline.guarded, carried))
+    except AnalysisException as error:
+        if not any(column in str(error) for column in carried):
+            raise
+        # Out of a subquery, or where a table stands twice, it cannot be had.
+        return session.sql(with_hidden(sql, pipeline.guarded))
 
 
 def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
@@ -151,20 +172,24 @@ def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
         raise UserError(Problem("FUNCTION002", message, fix, where)) from error
 
 
+def _require_store(engine: Engine, query: Query, provider: str) -> None:
+    """Raises UserError if Spark does not find the class of a state store, which it would only say in the first batch."""
+    from py4j.protocol import Py4JError
+
+    if not provider or provider in PROVIDERS.values():
+        return
+    jvm: Any = engine.spark._jvm
+    try:
+        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(provider)
+    except Py4JError:
+        where = query.origin.at("state", "store")
+        fix = "name a class with its package, and its jar in `penstock.yaml`: `spark: {spark.jars: …}`"
+        raise UserError(Problem("STORE003", f"Spark does not find the state store `{provider}`", fix, where)) from None
+
+
 def is_stateful(rows: DataFrame) -> bool:
     """Does Spark keep something from batch to batch to make these rows?"""
-    plan: Any = rows._jdf
-    waiting = [plan.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        children = node.children()
-        streams = [child for child in map(children.apply, range(children.length())) if child.isStreaming()]
-        name = str(node.nodeName())
-        joins = name == "Join" and len(streams) > 1
-        if streams and (joins or name in _STATEFUL or name.startswith(_STATEFUL_STARTS)):
-            return True
-        waiting += streams
-    return False
+    return any(keeps_state(operator) for operator in plan_of(rows, "", ()).walk())
 
 
 def refusal(engine: Engine, built: Built) -> Problem | None:
@@ -205,6 +230,9 @@ def start(
 
     query, sink = built.query, built.query.sink
     stateful = is_stateful(built.rows)
+    if trigger.ends and stateful and _waits_for_the_clock(built, pipeline):
+        # For timers on the clock Spark runs batch after batch, also without rows: it would never end.
+        built.session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     native = is_native(pipeline, query, stateful)
     rows = built.rows
     if native:
@@ -222,6 +250,11 @@ def start(
         return Started(writer.foreachBatch(batches).start(), batches)
     except Exception as error:
         raise UserError(spark_problems.while_starting(error, sink)) from error
+
+
+def _waits_for_the_clock(built: Built, pipeline: Pipeline) -> bool:
+    plan = plan_of(built.rows, built.query.name, tuple(pipeline.nodes))
+    return any(one.time == "processing_time" for one in plan.walk())
 
 
 def prepare(built: Built) -> Iterator[Problem]:

@@ -18,7 +18,8 @@ from penstock.sources.source import Decoded
 from penstock.spec import Name, Spec
 from penstock.transforms.dead_letters import DeadLetters, query_name
 from penstock.transforms.functions import Function
-from penstock.transforms.sql import Sql, SqlNotUnderstood, tables_in
+from penstock.transforms.sql import Sql, tables_in
+from penstock.transforms.sql_parser import SqlNotUnderstood
 
 
 class PipelineSpec(Spec):
@@ -130,5 +131,7 @@ def puts_aside(node: Source | Step, pipeline: Pipeline) -> bool:
         return True
     if any(expectation.otherwise == "dead_letter" for expectation in spec.expect.values()):
         return True
-    called = {name.lower() for name, function in pipeline.functions.items() if function.on_error == "dead_letter"}
+    if spec.watermark is not None and spec.watermark.puts_aside:
+        return True
+    called = {name.lower() for name, function in pipeline.functions.items() if function.policy == "dead_letter"}
     return isinstance(spec, Sql) and any(word.lower() in called for word in re.findall(r"\w+(?=\s*\()", spec.sql))

@@ -14,8 +14,9 @@ from uuid import uuid4
 
 from penstock.checkpoint.lock import held
 from penstock.checkpoint.prepare import prepare
-from penstock.checks.rule import Disk
-from penstock.engine import build, resolve
+from penstock.checks.rule import Disk, Subject
+from penstock.checks.runner import judge_plans
+from penstock.engine import build, plan_facts, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
 from penstock.engine.session import Engine
 from penstock.facts import CheckpointFacts
@@ -28,6 +29,7 @@ from penstock.references import Mask
 from penstock.storage import Storage, join
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
+from penstock.supervise.state import STATE_SETTINGS, processes_of, state_problems
 from penstock.triggers import Trigger
 from penstock.user_code import load
 
@@ -53,6 +55,7 @@ def build_all(
     use_modules_of(project.root)
     engine.use_modules_of(project.root)
     of_project = resolve.project_settings(project, os.environ)
+    state = resolve.project_state(project, os.environ)
     for written, pipeline in pipelines:
         try:
             listeners = tuple(_listeners((*project.listeners, *pipeline.listeners), pipeline))
@@ -60,19 +63,28 @@ def build_all(
             problems += error.problems
             continue
         for query in pipeline.queries:
-            chosen = profile(query, engine.cores, of_project)
+            chosen = profile(query, engine.cores, of_project, state)
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
-            settings = chosen.settings | dict(born.settings if born else {})
+            of_state = STATE_SETTINGS if processes_of(pipeline, query) else {}
+            settings = of_state | chosen.settings | dict(born.settings if born else {})
             try:
                 built = build.build(engine, pipeline, query, settings)
             except UserError as error:
                 problems += error.problems
                 continue
-            refused = build.refusal(engine, built)
-            problems += [refused] if refused else []
+            problems += _judged(engine, project, pipeline, built)
             problems += _missing_partition_columns(built)
+            problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
             ready.append(Ready(pipeline, written, built, Profile(chosen.trigger, settings), listeners))
     return ready, _without_repeats(problems)
+
+
+def _judged(engine: Engine, project: Project, pipeline: Pipeline, built: build.Built) -> tuple[Problem, ...]:
+    """What Spark says against a query, and what its operators tell."""
+    name = built.query.name
+    plans = {name: plan_facts.plan_of(built.rows, name, tuple(pipeline.nodes))}
+    subject = Subject(project, pipeline, plans=plans, cores=engine.cores)
+    return judge_plans(subject, build.refusal(engine, built))
 
 
 def start_all(

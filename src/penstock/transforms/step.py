@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts import Operator
 from penstock.records import Expectation
 from penstock.spec import Part
 from penstock.watermark import Watermark
@@ -36,9 +37,18 @@ class StepSpec(Part):
         """The sources and steps that its keys name; SQL and functions name theirs in another way."""
         return ()
 
+    @property
+    def code(self) -> str | None:
+        """`module:name` of the user's code that makes its rows, if there is some."""
+        return None
+
     def keys_of(self, name: str) -> tuple[str, ...]:
         """Where in it an input is named."""
         return (self.key,)
+
+    def plan(self, name: str, inputs: Mapping[str, Operator]) -> Operator | None:
+        """Its operators over those of its inputs, as far as the text tells; None where only Spark can."""
+        return None
 
     def apply(
         self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None

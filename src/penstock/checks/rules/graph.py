@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.pipeline.model import Node, Sink, Step
 from penstock.problems import did_you_mean
-from penstock.transforms.sql import Sql, SqlNotUnderstood, tables_in
+from penstock.transforms.sql import Sql, tables_in
+from penstock.transforms.sql_parser import SqlNotUnderstood
 
 _SQL_WORDS = frozenset(
     [

@@ -13,6 +13,8 @@ from penstock.sinks.table import Table
 
 @rule(
     "SINK001",
+    kind="start",
+    guide="Output Sinks",
     wrong="""
     pipeline: totals
     sources: {ticks: {type: rate}}
