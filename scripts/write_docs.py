@@ -1,7 +1,8 @@
 """Write the generated pages of the docs anew: `python scripts/write_docs.py`. With `--check`, only say what is old.
 
 `docs/reference` comes from the parts, the project's grammar and the commands; `docs/problems` from the codes. Nothing
-in these two folders is written by hand, so a page that no part or code stands behind is removed.
+in these two folders is written by hand, so a page that no part or code stands behind is removed. `docs/coverage.md`
+comes from the marks of the tests.
 """
 
 from __future__ import annotations
@@ -36,11 +37,14 @@ from penstock.pipeline.build import PipelineSpec
 from penstock.pipeline.model import Latency, Origin, Query, QuerySettings
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
+from penstock.processors import READY_MADE
+from penstock.processors.ready_made import ReadyMade
 from penstock.records import Expectation
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec, StaticOrStream
 from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Option, Part, Spec, spark_option_names
+from penstock.state_store import State
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
 from penstock.triggers import Trigger
@@ -59,7 +63,7 @@ Row = tuple[str, str, str, str]
 
 
 def main() -> int:
-    pages = {path: text.rstrip() + "\n" for path, text in (reference_pages() | problem_pages()).items()}
+    pages = {path: text.rstrip() + "\n" for path, text in (reference_pages() | problem_pages() | proof_pages()).items()}
     found = {path.relative_to(DOCS).as_posix() for folder in FOLDERS for path in (DOCS / folder).rglob("*.md")}
     stale = sorted(found - pages.keys())
     changed = sorted(path for path, text in pages.items() if _text_of(DOCS / path) != text)
@@ -87,6 +91,7 @@ def reference_pages() -> Pages:
     parts: dict[str, dict[str, str]] = {
         "sources": {name: source_page(name, part) for name, part in catalog.sources().items()},
         "steps": {name: step_page(name, part) for name, part in catalog.steps().items()},
+        "processors": {word: processor_page(word, part) for word, part in READY_MADE.items()},
         "sinks": {name: sink_page(name, part) for name, part in catalog.sinks().items()},
         "formats": format_pages(),
         "connections": {name: jars_page("connection", name, part) for name, part in catalog.connections().items()},
@@ -146,6 +151,12 @@ def step_page(name: str, part: type[StepSpec]) -> str:
     return part_page(f"Step `{name}`", part, {"steps": {"my_step": _example(part)}}, rows)
 
 
+def processor_page(word: str, part: type[ReadyMade]) -> str:
+    example = {"steps": {"my_step": _example(part)}}
+    facts = ["See [how to use ready-made processors](../../how-to/ready-made-processors.md)."]
+    return part_page(f"Processor `{word}`", part, example, keys_of(part), facts)
+
+
 def format_pages() -> dict[str, str]:
     writes = {catalog.type_of(part): part for part in WRITE_FORMATS}
     return {name: format_page(name, part, writes[name]) for part in READ_FORMATS for name in [catalog.type_of(part)]}
@@ -191,6 +202,7 @@ def pipeline_page() -> str:
         ),
         section("Latency", "The trigger of a query that names none:", latency_table(), REAL_TIME),
         section("Trigger", docstring(Trigger)),
+        section("State", docstring(State), table(keys_of(State))),
         section("Watermark", docstring(Watermark), table(keys_of(Watermark))),
         section("Expectation", docstring(Expectation), table(keys_of(Expectation))),
         section("Function", docstring(Function), table(keys_of(Function))),
@@ -275,6 +287,16 @@ def _example_text(text: str, info: str) -> str:
     return block(text, info) if re.match(r"#|\w+:", text) else f"{text[0].upper()}{text[1:]}."
 
 
+# --- the proofs ---
+
+
+def proof_pages() -> Pages:
+    sys.path.append(str(DOCS.parent))
+    from tests.proofs import coverage_page
+
+    return {"coverage.md": coverage_page(NOTE)}
+
+
 # --- keys and their types ---
 
 
@@ -341,6 +363,7 @@ _WORDS: dict[Any, str] = {
     Trigger: "[trigger](pipeline.md#trigger)",
     Expectation: "[expectation](../pipeline.md#expectation)",
     Function: "[function](pipeline.md#function)",
+    State: "[state](pipeline.md#state)",
     Watermark: "[watermark](../pipeline.md#watermark)",
 }
 

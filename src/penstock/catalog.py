@@ -30,7 +30,7 @@ from penstock.sources import postgres as postgres_source
 from penstock.sources.source import SourceSpec
 from penstock.spark_catalogs import CatalogSpec, Custom, Hive, Iceberg
 from penstock.spec import Part
-from penstock.transforms import pandas_state, process, python, sql
+from penstock.transforms import deduplicate, pandas_state, process, python, sql
 from penstock.transforms.step import StepSpec
 
 CONNECTIONS: tuple[type[ConnectionSpec], ...] = (
@@ -56,6 +56,7 @@ SOURCES: tuple[type[SourceSpec], ...] = (
     table.Table,
 )
 STEPS: tuple[type[StepSpec], ...] = (
+    deduplicate.Deduplicate,
     pandas_state.PandasState,
     process.Process,
     python.Python,

@@ -501,6 +501,12 @@ CODES: tuple[Code, ...] = (
         "A ready-made processor adds columns to the rows. Names differ in more than their case.",
     ),
     Code(
+        "READY006",
+        "A processor's time column carries no watermark",
+        "A processor that goes by event time closes sessions, leaves rankings and finds absences when the watermark has"
+        " passed. The watermark must be on the very column that its option `time` names.",
+    ),
+    Code(
         "PROCESS001",
         "A `process` step names no stateful processor",
         "After `with:` stands `module:Class`: a class in a module of the project, made from PySpark's"

@@ -13,6 +13,8 @@ from pydantic import Field
 from penstock.spec import Spec
 
 HIDDEN = "_penstock"
+ARRIVED = "_penstock_arrived"
+"""When a record came, where its source can tell: there only if a row may not be too far ahead of that."""
 ORIGIN_SCHEMA = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, file STRING"

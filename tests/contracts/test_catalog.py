@@ -21,6 +21,7 @@ from penstock.problems import UserError
 from penstock.sinks.sink import ALL_MODES, SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Part, Spec, spark_option_names
+from penstock.state_store import State
 from penstock.watermark import Watermark
 
 FRAUD = """
@@ -39,7 +40,7 @@ TUPLES: dict[str, tuple[type[Part], ...]] = {
     "SINKS": catalog.SINKS,
 }
 PARTS = {f"{name.lower()}.{part.__name__}": (name, part) for name, parts in TUPLES.items() for part in parts}
-GRAMMAR: tuple[type[Spec], ...] = (PipelineSpec, QuerySettings, Overlay, ProjectSpec, Watermark)
+GRAMMAR: tuple[type[Spec], ...] = (PipelineSpec, QuerySettings, Overlay, ProjectSpec, State, Watermark)
 
 each_part = pytest.mark.parametrize(("kind", "part"), PARTS.values(), ids=PARTS)
 each_source = pytest.mark.parametrize("source", catalog.SOURCES, ids=lambda part: part.__name__)

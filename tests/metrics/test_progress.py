@@ -17,8 +17,8 @@ PROGRESS: dict[str, Any] = {
     "durationMs": {"triggerExecution": 500, "addBatch": 400},
     "eventTime": {"watermark": "2026-01-30T23:50:00.000Z", "max": "2026-01-31T00:00:00.000Z"},
     "stateOperators": [
-        {"numRowsTotal": 10, "numRowsDroppedByWatermark": 1},
-        {"numRowsTotal": 5, "numRowsDroppedByWatermark": 2},
+        {"numRowsTotal": 10, "numRowsDroppedByWatermark": 1, "operatorName": "dedupe"},
+        {"numRowsTotal": 5, "numRowsDroppedByWatermark": 2, "operatorName": "stateStoreSave"},
     ],
     "sources": [
         {"description": "KafkaV2[a]", "metrics": {"avgOffsetsBehindLatest": "12.5"}},
@@ -40,7 +40,7 @@ def test_a_whole_progress_becomes_facts() -> None:
     assert (facts.rows_in, facts.rows_out, facts.duration_ms) == (100, 42, 500)
     assert (facts.rows_in_per_second, facts.rows_processed_per_second) == (50.0, 200.0)
     assert facts.watermark == "2026-01-30T23:50:00.000Z"
-    assert (facts.late_rows, facts.state_rows, facts.behind) == (3, 15, 14.5)
+    assert (facts.late_rows, facts.late_groups, facts.state_rows, facts.behind) == (1, 2, 15, 14.5)
     assert facts.raw is PROGRESS
 
 

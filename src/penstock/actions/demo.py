@@ -76,7 +76,7 @@ def demo(
         generator.end.set()
     revenue, orders = _revenue(folder / "out" / "revenue")
     malformed = sum(query.rows_out for query in result.queries if query.name == "malformed")
-    late = sum(query.late_rows for query in result.queries if query.name == "revenue")
+    late = sum(query.late_rows + query.late_groups for query in result.queries if query.name == "revenue")
     return DemoResult(
         result, generator.fed, str(folder), str(folder / "out" / "revenue"), revenue, orders, malformed, late
     )

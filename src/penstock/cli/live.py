@@ -169,11 +169,15 @@ def _batch_words(query: QueryView) -> str:
     words.append(to_words(last.duration_ms))
     if last.watermark:
         words.append(f"watermark {_time_of(last.watermark)}")
-    if last.late_rows:
-        words.append(f"{last.late_rows:,} late")
+    words += _late_words(last.late_rows, last.late_groups)
     if last.refused:
         words.append(f"{last.refused:,} bad")
     return " · ".join(words)
+
+
+def _late_words(rows: int, groups: int) -> list[str]:
+    """What came behind the watermark: aggregations count groups of rows, all else rows."""
+    return [f"{counted(number, noun)} late" for number, noun in ((rows, "row"), (groups, "group")) if number]
 
 
 def _time_of(watermark: str | None) -> str:
@@ -184,7 +188,7 @@ def show_end(result: RunResult) -> None:
     """One line per query: how it ended and what it did."""
     for query in result.queries:
         mark = Text(_STATE_MARK[query.state], style=_STATE_STYLE[query.state])
-        late = f" · {query.late_rows:,} late" if query.late_rows else ""
+        late = "".join(f" · {words}" for words in _late_words(query.late_rows, query.late_groups))
         late += f" · {query.bad_rows:,} bad" if query.bad_rows else ""
         late += f" · {counted(query.restarts, 'restart')}" if query.restarts else ""
         did = f"{counted(query.batches, 'batch')} · {counted(query.rows_in, 'row')} in · {query.rows_out:,} out{late}"

@@ -7,16 +7,11 @@ from dataclasses import dataclass
 
 from penstock.pipeline.model import Latency, Query
 from penstock.spec import to_option
+from penstock.state_store import FORMAT, PROVIDER, State, merged
 from penstock.triggers import Trigger
+from penstock.watermark import POLICY
 
-_STATE = "spark.sql.streaming.stateStore"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-BIRTH_SETTINGS = (
-    "spark.sql.shuffle.partitions",
-    f"{_STATE}.providerClass",
-    f"{_STATE}.checkpointFormatVersion",
-    "spark.sql.streaming.multipleWatermarkPolicy",
-)
+BIRTH_SETTINGS = ("spark.sql.shuffle.partitions", PROVIDER, FORMAT, POLICY)
 """Settings that a checkpoint keeps for life. Spark ignores a change of some and forgets others."""
 
 _TRIGGERS: dict[Latency, Trigger] = {
@@ -35,16 +30,22 @@ class Profile:
     settings: dict[str, str]
 
 
-def profile(query: Query, cores: int, project: Mapping[str, str] | None = None) -> Profile:
-    """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets."""
+def profile(
+    query: Query, cores: int, project: Mapping[str, str] | None = None, state: State | None = None
+) -> Profile:
+    """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets.
+
+    `state` is the project's; of both, Spark's own settings win.
+    """
+    own = query.settings
+    store = merged(state, own.state).settings
     settings = {
         # PySpark's 200 partitions are 200 tasks and 200 state stores for every batch, however small.
         "spark.sql.shuffle.partitions": str(cores),
-        f"{_STATE}.providerClass": ROCKSDB,
-        f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
-        f"{_STATE}.checkpointFormatVersion": "2",
-        "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    }
+        POLICY: "min",
+    } | store
     settings |= {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
-    settings |= {key: to_option(value) for key, value in query.settings.spark.items()}
+    settings |= store if own.state else {}
+    settings |= {POLICY: own.watermark_policy} if own.watermark_policy else {}
+    settings |= {key: to_option(value) for key, value in own.spark.items()}
     return Profile(query.trigger or _TRIGGERS[query.latency], settings)

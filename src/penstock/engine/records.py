@@ -1,15 +1,17 @@
 """Bad records and expectations, as columns: which rows go on, which are put aside, and how many of each.
 
-The order at a source: decode, bad records, expectations, watermark. A filter in a later step would come too late.
+The order at a source: decode, bad records, expectations, `max_future`, watermark. A filter in a later step would come
+too late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.durations import to_milliseconds
 from penstock.pipeline.model import Source, Step
-from penstock.records import HIDDEN, ORIGIN_SCHEMA
+from penstock.records import ARRIVED, HIDDEN, ORIGIN_SCHEMA
 from penstock.sources.source import Decoded
 from penstock.transforms.functions import Function
 from penstock.transforms.splice import ERROR
@@ -21,28 +23,41 @@ VERDICT = "_penstock_verdict"
 """Why a row does not go on: `STRUCT<otherwise, check, reason>`, or NULL."""
 DECODED = "decoded"
 """The name of the check that every decoded record must pass."""
+FUTURE = "max_future"
+"""The name of the check that a row is not too far ahead of its time."""
 FAILED = "penstock:bad-record:"
 """Starts the text of the error that stops a query at a bad record."""
 OBSERVED = "penstock."
 """Starts the name of the observation of a node's checks; the node's name follows."""
 _SHOWN_CHARACTERS = 200
+_LONGEST_MICROSECONDS = 2**61
+"""Far beyond all that Spark can tell of time, and still a number that can be added to."""
 
 
 def judged(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function]) -> DataFrame:
     """The rows with their verdict; unchanged where nothing judges them."""
     from pyspark.sql.functions import coalesce, lit
 
-    verdicts = [*_decoded(rows, node), *_called(rows, functions), *_expected(node)]
+    verdicts = [*_decoded(rows, node), *_called(rows, functions), *_expected(node), *_in_time(rows, node)]
     if not verdicts and node.spec.expect:  # all of them only count
         verdicts = [lit(None).cast("STRUCT<otherwise: STRING, check: STRING, reason: STRING>")]
     return rows.withColumn(VERDICT, coalesce(*verdicts)) if verdicts else rows
 
 
-def kept(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function], carry: bool) -> DataFrame:
-    """The rows that go on, without what is hidden; what was judged is counted. `carry` leaves the record itself."""
+def with_arrival(rows: DataFrame, source: Source) -> DataFrame:
+    """The rows of a source with the time at which each came, where the source can tell."""
+    from pyspark.sql.functions import expr
+
+    return rows.withColumn(ARRIVED, expr(source.spec.arrival)) if source.spec.arrival and rows.isStreaming else rows
+
+
+def kept(
+    rows: DataFrame, node: Source | Step, functions: Mapping[str, Function], carry: Collection[str] = ()
+) -> DataFrame:
+    """The rows that go on, without what is hidden; what was judged is counted. `carry` names what stays of it."""
     from pyspark.sql.functions import col, lit, raise_error, when
 
-    hidden = [VERDICT, ERROR, *([] if carry else [HIDDEN])]
+    hidden = [VERDICT, ERROR, *({HIDDEN, ARRIVED} - set(carry))]
     if VERDICT not in rows.columns:
         return rows.drop(*hidden)
     counted = rows.observe(f"{OBSERVED}{node.name}", *_counts(rows, node, functions))
@@ -114,7 +129,7 @@ def _called(rows: DataFrame, functions: Mapping[str, Function]) -> list[Column]:
 
     if ERROR not in rows.columns:
         return []
-    policies = create_map(*(lit(word) for name, one in functions.items() for word in (name, one.on_error)))
+    policies = create_map(*(lit(word) for name, one in functions.items() for word in (name, one.policy)))
     error = col(ERROR)
     return [_when(error.isNotNull(), policies[error["name"]], error["name"], error["reason"])]
 
@@ -132,6 +147,48 @@ def _expected(node: Source | Step) -> list[Column]:
         for name, expectation in node.spec.expect.items()
         if expectation.otherwise != "warn"
     ]
+
+
+def _in_time(rows: DataFrame, node: Source | Step) -> list[Column]:
+    from pyspark.sql.functions import concat, lit
+
+    if (watermark := node.spec.watermark) is None or watermark.max_future is None:
+        return []
+    said = concat(
+        lit(f"`{watermark.column}` is "),
+        _event_time(node).cast("string"),
+        lit(f", more than {watermark.max_future} after it came at "),
+        _clock(rows).cast("string"),
+    )
+    return [_when(_is_future(rows, node), lit(watermark.on_future), FUTURE, said)]
+
+
+def _is_future(rows: DataFrame, node: Source | Step) -> Column:
+    """Is a row too far ahead? One without an event time is not."""
+    from pyspark.sql.functions import coalesce, lit, unix_micros
+
+    watermark = node.spec.watermark
+    limit = to_milliseconds(watermark.max_future or "") * 1_000 if watermark else 0
+    latest = unix_micros(_clock(rows)) + lit(min(limit, _LONGEST_MICROSECONDS))
+    return coalesce(unix_micros(_event_time(node)) > latest, lit(False))
+
+
+def _event_time(node: Source | Step) -> Column:
+    from pyspark.sql.functions import col
+
+    return col(node.spec.watermark.column if node.spec.watermark else "").cast("timestamp")
+
+
+def _clock(rows: DataFrame) -> Column:
+    """When a row came; at most the time of the batch, which Spark keeps with the batch's offsets.
+
+    The query of the data and that of the dead letters read a record in different batches, and a replay reads it again:
+    all must judge alike, or a row would be lost or come twice. So the record's own time counts, where it has one.
+    """
+    from pyspark.sql.functions import col, current_timestamp, least
+
+    now = current_timestamp()
+    return least(col(ARRIVED), now) if ARRIVED in rows.columns else now
 
 
 def _when(condition: Column, otherwise: Column, check: str | Column, reason: Column) -> Column:
@@ -160,12 +217,17 @@ def _counts(rows: DataFrame, node: Source | Step, functions: Mapping[str, Functi
     for name, expectation in node.spec.expect.items():
         fails = ~coalesce(expr(expectation.that), lit(False))
         counts.append(count_if(fails & ~undecoded).alias(f"check.{name}"))
+    if _in_time(rows, node):
+        counts.append(count_if(_is_future(rows, node) & ~undecoded).alias(f"check.{FUTURE}"))
     return counts
 
 
 def _can_fail(node: Source | Step, rows: DataFrame) -> bool:
     decodes = isinstance(node.spec, Decoded) and node.spec.on_bad_record == "fail" and HIDDEN in rows.columns
-    return decodes or ERROR in rows.columns or any(one.otherwise == "fail" for one in node.spec.expect.values())
+    watermark = node.spec.watermark
+    ahead = watermark is not None and watermark.max_future is not None and watermark.on_future == "fail"
+    expects = any(one.otherwise == "fail" for one in node.spec.expect.values())
+    return decodes or ahead or expects or ERROR in rows.columns
 
 
 def _failure(rows: DataFrame, node: Source | Step) -> Column:
@@ -196,7 +258,7 @@ def _raw(rows: DataFrame) -> Column:
     """The record as it came; where that is not known, the row as JSON."""
     from pyspark.sql.functions import coalesce, col, struct, to_json, when
 
-    ours = {HIDDEN, VERDICT, ERROR}
+    ours = {HIDDEN, ARRIVED, VERDICT, ERROR}
     columns = [col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in ours]
     as_json = to_json(struct(*columns)).cast("binary")
     if HIDDEN not in rows.columns:

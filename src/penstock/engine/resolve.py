@@ -15,6 +15,7 @@ from penstock.pipeline.model import Origin, Pipeline, Sink
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
 from penstock.spec import Spec, to_option
+from penstock.state_store import State
 from penstock.storage import join
 
 S = TypeVar("S", bound=Spec)
@@ -77,7 +78,8 @@ def pipeline(written: Pipeline, project: Project, process: Mapping[str, str]) ->
         origin = written.settings_origins.get(name, written.origin)
         try:
             plain = _plain(dict(value.spark), origin, ("spark",), environ)
-            settings[name] = value.model_copy(update={"spark": plain})
+            state = value.state and spec(value.state, _below(origin, "state"), environ, project)
+            settings[name] = value.model_copy(update={"spark": plain, "state": state})
         except UserError as error:
             problems.extend(error.problems)
     if problems:
@@ -90,10 +92,21 @@ def project_settings(project: Project, process: Mapping[str, str]) -> dict[str, 
     environ = environment(project, process)
     settings: dict[str, str] = {}
     for name, catalog in project.catalogs.items():
-        origin = Origin(project.origin.at("catalogs", name), project.origin.document, ("catalogs", name))
+        origin = _below(project.origin, "catalogs", name)
         settings |= spec(catalog, origin, environ, project).settings(name)
     own = _plain(dict(project.spark), project.origin, ("spark",), environ)
     return settings | {key: to_option(value) for key, value in own.items()}
+
+
+def project_state(project: Project, process: Mapping[str, str]) -> State | None:
+    """Where the project's queries keep their state."""
+    if project.state is None:
+        return None
+    return spec(project.state, _below(project.origin, "state"), environment(project, process), project)
+
+
+def _below(origin: Origin, *keys: str) -> Origin:
+    return Origin(origin.at(*keys), origin.document, (*origin.path, *keys))
 
 
 def spec(written: S, origin: Origin, environ: Mapping[str, str], project: Project) -> S:
@@ -130,7 +143,7 @@ def _connected(resolved: S, project: Project, environ: Mapping[str, str]) -> S:
     name = getattr(resolved, "connection", None)
     if name is None:
         return resolved
-    origin = Origin(project.origin.at("connections", name), project.origin.document, ("connections", name))
+    origin = _below(project.origin, "connections", name)
     connection = spec(project.connections[name], origin, environ, project)
     if type(connection).model_fields.keys() <= type(resolved).model_fields.keys():
         missing = connection.model_fields_set - resolved.model_fields_set - {"type"}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.records import DECODED, FAILED
+from penstock.engine.records import DECODED, FAILED, FUTURE
 from penstock.paths import shown
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
@@ -155,7 +155,8 @@ def bad_record(text: str, nodes: Mapping[str, Source | Step]) -> Problem:
     place = {key: value for key, value in json.loads(told.get("place") or "{}").items() if value is not None}
     at = ", ".join(f"{key} {value}" for key, value in place.items())
     message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {told['reason']}: {told.get('record')}"
-    key = ("on_bad_record",) if told["check"] == DECODED else ("expect", told["check"])
+    places = {DECODED: ("on_bad_record",), FUTURE: ("watermark", FUTURE)}
+    key = places.get(told["check"], ("expect", told["check"]))
     fix = "mend the record, or let bad ones be put aside with `dead_letter` in place of `fail`"
     return Problem("RECORD001", message, fix, node.origin.at(*key))
 

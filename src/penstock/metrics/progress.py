@@ -8,6 +8,8 @@ from typing import Any
 from penstock.facts import ProgressFacts
 
 _BEHIND = "avgOffsetsBehindLatest"
+_AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+"""The operators that drop groups. The others see rows."""
 
 
 def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_checks: str) -> ProgressFacts:
@@ -31,7 +33,8 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_che
         duration_ms=int((progress.get("durationMs") or {}).get("triggerExecution") or 0),
         # Spark starts every watermark at 1970: none has been seen yet.
         watermark=None if watermark is None or watermark.startswith("1970-") else watermark,
-        late_rows=sum(int(operator.get("numRowsDroppedByWatermark") or 0) for operator in operators),
+        late_rows=_late(operators, of_groups=False),
+        late_groups=_late(operators, of_groups=True),
         state_rows=sum(int(operator.get("numRowsTotal") or 0) for operator in operators) if operators else None,
         behind=_behind(sources),
         checks={
@@ -42,6 +45,14 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_che
             for source in sources
         },
         raw=progress,
+    )
+
+
+def _late(operators: list[Mapping[str, Any]], of_groups: bool) -> int:
+    return sum(
+        int(operator.get("numRowsDroppedByWatermark") or 0)
+        for operator in operators
+        if (operator.get("operatorName") in _AGGREGATIONS) is of_groups
     )
 
 

@@ -18,7 +18,8 @@ from penstock.records import Expectation, OnBadRecord
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
-from penstock.transforms.functions import Function
+from penstock.transforms.deduplicate import Deduplicate
+from penstock.transforms.functions import Function, Kind
 from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.python import Python, name_of, parameters
@@ -59,11 +60,13 @@ class Builder:
         _require(spec, SourceSpec, f"source `{name}`", "sources", origin)
         self._sources[name] = Source(name, spec, origin=origin)
 
-    def function(self, name: str, python: str, *, returns: str, on_error: OnBadRecord = "dead_letter") -> None:
+    def function(
+        self, name: str, python: str, *, returns: str, kind: Kind = "python", on_error: OnBadRecord | None = None
+    ) -> None:
         """Makes `module:function` known to SQL steps; a row on which it raises is a bad record."""
         origin = _caller()
         self._once(name, self._functions, "function", origin)
-        self._functions[name] = _made(Function, origin, python=python, returns=returns, on_error=on_error)
+        self._functions[name] = _made(Function, origin, python=python, returns=returns, kind=kind, on_error=on_error)
 
     def sql(
         self,
@@ -97,6 +100,22 @@ class Builder:
             return function
 
         return register
+
+    def deduplicate(
+        self,
+        name: str,
+        *,
+        of: str,
+        keys: Sequence[str] = (),
+        within_watermark: bool = False,
+        watermark: Watermark | dict[str, str] | None = None,
+    ) -> None:
+        """A step that takes duplicates out."""
+        origin = _caller()
+        self._once(name, self._steps, "step", origin)
+        found = {"of": of, "keys": keys, "within_watermark": within_watermark}
+        spec = _made(Deduplicate, origin, deduplicate=found, watermark=watermark)
+        self._steps[name] = Step(name, spec, spec.inputs, origin=origin)
 
     def process(
         self,
@@ -200,7 +219,7 @@ def _require(spec: object, kind: type[Spec], what: str, module: str, origin: Ori
         raise UserError(Problem("SPEC009", f"{what} is a {type(spec).__name__}", fix, origin.where))
 
 
-M = TypeVar("M", Sql, PandasState, Process, Python, QuerySettings, PipelineSpec, Function, ReadyMade)
+M = TypeVar("M", Sql, Deduplicate, PandasState, Process, Python, QuerySettings, PipelineSpec, Function, ReadyMade)
 
 
 def _made(model: type[M], origin: Origin, **values: Any) -> M:

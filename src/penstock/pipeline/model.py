@@ -15,6 +15,7 @@ from penstock.problems import Where
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Name, Option, Part, Spec
+from penstock.state_store import State
 from penstock.transforms.dead_letters import DeadLetters
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
@@ -86,6 +87,12 @@ class QuerySettings(Spec):
     trigger: AnyTrigger | None = Field(None, description="When it looks for new rows; `latency` decides by default.")
     latency: Latency | None = Field(None, description="The pipeline's own word by default.")
     spark: dict[str, Option] = Field(default_factory=dict, description="Spark settings of this query's session.")
+    state: State | None = Field(None, description="Where it keeps its state: what differs from the project's `state`.")
+    watermark_policy: Literal["min", "max"] | None = Field(
+        None,
+        description="With several watermarks: `min`, the default, waits for the slowest input; `max` goes with the"
+        " fastest, and what the others bring later is dropped. Fixed at birth.",
+    )
     was: Name | None = Field(None, description="Its former name: it goes on with that checkpoint.")
     max_bad_share: float | None = Field(
         None,
@@ -150,6 +157,11 @@ class Pipeline:
     def nodes(self) -> dict[str, Source | Step]:
         """Everything a step can read from, by name."""
         return {node.name: node for node in self.sources} | {node.name: node for node in self.steps}
+
+    @cached_property
+    def guarded(self) -> dict[str, Function]:
+        """The functions whose exceptions are told row by row."""
+        return {name: function for name, function in self.functions.items() if function.is_guarded}
 
     def upstream(self, name: str) -> tuple[Source | Step, ...]:
         """The node and all it is made from, inputs before what is made of them. Cycles are cut, not followed."""

@@ -18,6 +18,7 @@ from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where, did_you_mean
 from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Name, Option, Spec
+from penstock.state_store import State
 
 FILE = "penstock.yaml"
 S = TypeVar("S", bound=Spec)
@@ -30,6 +31,7 @@ class Overlay(Spec):
     spark: dict[str, Option] = Field(
         default_factory=dict, description="Spark settings of the whole process, such as `spark.master`."
     )
+    state: State | None = Field(None, description="Where queries keep their state; RocksDB by default.")
     variables: dict[str, Option] = Field(
         default_factory=dict, description="Values for `${NAME}` that the process environment does not set."
     )
@@ -56,6 +58,7 @@ class Project:
     root: Path
     storage: str
     spark: Mapping[str, Option] = field(default_factory=dict)
+    state: State | None = None
     variables: Mapping[str, Option] = field(default_factory=dict)
     connections: Mapping[str, ConnectionSpec] = field(default_factory=dict)
     catalogs: Mapping[str, CatalogSpec] = field(default_factory=dict)
@@ -109,6 +112,7 @@ def _built(spec: ProjectSpec, document: Document, root: Path, environment: str |
         root=root,
         storage=spec.storage,
         spark=spec.spark,
+        state=spec.state,
         variables=spec.variables,
         connections=_parts(spec.connections, document, ("connections",), catalog.connections(), "connection"),
         catalogs=_parts(spec.catalogs, document, ("catalogs",), catalog.spark_catalogs(), "catalog"),

@@ -97,7 +97,7 @@ def _wrong_value(detail: ErrorDetails, model: type[BaseModel], data: Any) -> tup
     said = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
     key = next((str(part) for part in reversed(detail["loc"]) if isinstance(part, str)), "")
     about = description_of(model, detail["loc"], data)
-    if detail["type"] in ("files", "typed_option") or not key:
+    if detail["type"] in ("files", "together", "typed_option") or not key:
         return said, about or "change one of the two"
     shown = repr(detail["input"])
     shown = f": {shown} {said}" if len(shown) <= 60 else f": it {said}"

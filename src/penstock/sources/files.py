@@ -151,6 +151,10 @@ class Files(Decoded, StaticOrStream):
         return decoded and ("on_bad_record" in self.model_fields_set or _own_judgement(self) is None)
 
     @property
+    def arrival(self) -> str | None:
+        return None if self.lives else "_metadata.file_modification_time"
+
+    @property
     def session_settings(self) -> dict[str, str]:
         settings = {}
         if self.format.schema_ == INFER and not self.lives:

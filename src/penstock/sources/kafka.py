@@ -139,6 +139,11 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return self
 
     @property
+    def arrival(self) -> str | None:
+        # A producer may leave the time out, which Kafka then has as -1.
+        return f"IF({HIDDEN}.origin.timestamp > TIMESTAMP'1970-01-01', {HIDDEN}.origin.timestamp, NULL)"
+
+    @property
     def connectors(self) -> tuple[str, ...]:
         formats = {one.type for one in (self.format, self.key_format) if one is not None}
         return ("avro", "kafka") if "avro" in formats else ("kafka",)

@@ -42,6 +42,11 @@ class SourceSpec(Part):
         return ()
 
     @property
+    def arrival(self) -> str | None:
+        """When a record came, as SQL over what `load` gives: the same whenever and by whichever query it is read."""
+        return None
+
+    @property
     def session_settings(self) -> dict[str, str]:
         """Spark settings that the query reading this source needs in its session."""
         return {}

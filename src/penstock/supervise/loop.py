@@ -31,6 +31,8 @@ class QueryView:
     rows_in: int = 0
     rows_out: int = 0
     late_rows: int = 0
+    late_groups: int = 0
+    """Aggregations drop groups of rows, and do not say how many rows were in them."""
     bad_rows: int = 0
     """Rows that were bad and did not go on: dropped, or put aside."""
     checks: Mapping[str, int] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class QueryView:
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "late_rows": self.late_rows,
+            "late_groups": self.late_groups,
             "bad_rows": self.bad_rows,
             "checks": dict(self.checks),
             "restarts": self.restarts,
@@ -142,6 +145,7 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
             rows_in=view.rows_in + progress.rows_in,
             rows_out=view.rows_out + (progress.rows_out or 0),
             late_rows=view.late_rows + progress.late_rows,
+            late_groups=view.late_groups + progress.late_groups,
             bad_rows=view.bad_rows + progress.refused,
             checks=_added(view.checks, _checks_of(progress)),
             set_aside=_added(view.set_aside, {n: c["dead_letters"] for n, c in progress.checks.items()}),

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 ERROR = "_penstock_error"
 """The first function that raised, and what: `STRUCT<name, reason>`, or NULL."""
-CARRIED = "_penstock_carried"
-"""The hidden column of the input that the row was made from."""
+CARRIED = "_carried"
+"""Ends the name of a hidden column of the input that the row was made from."""
 FUNCTION_FIX = "call it in the SELECT list of a step of its own, without GROUP BY or DISTINCT, and use the result later"
 _SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 _GROUPS = frozenset({"GROUP", "HAVING"})
@@ -46,8 +46,8 @@ class _Select:
     calls: tuple[_Call, ...]
 
 
-def with_hidden(sql: str, functions: Collection[str], carried: str | None = None) -> str:
-    """The SELECT with the columns ERROR, if it calls declared functions, and CARRIED, if `carried` names a column.
+def with_hidden(sql: str, functions: Collection[str], carried: Collection[str] = ()) -> str:
+    """The SELECT with the column ERROR, if it calls declared functions, and the columns that `carried` names.
 
     Raises Misplaced. Without anything to add, or where rows do not stay rows, the text is unchanged.
     """
@@ -60,8 +60,7 @@ def with_hidden(sql: str, functions: Collection[str], carried: str | None = None
     more = []
     if select.calls:
         more.append(f"{_first_error(sql, select.calls)} AS {ERROR}")
-    if carried:
-        more.append(f"{carried} AS {CARRIED}")
+    more += [f"{column} AS {column}{CARRIED}" for column in carried]
     head, tail = sql[: select.list_end], sql[select.list_end :]
     added = "".join(f", {column}" for column in more)
     return f"{_with_values(head, select.calls)}{added} {tail}" if more else sql

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
+from penstock.pipeline.model import Query
 from penstock.spec import to_option
+from penstock.state_store import FORMAT, PROVIDER
+from penstock.watermark import POLICY
 
 
 @rule(
@@ -123,11 +126,24 @@ def birth_setting_changed(subject: Subject) -> Iterator[Finding]:
     """
     for query in subject.pipeline.queries:
         born = subject.disk.checkpoints.get(query.name)
-        for key, value in query.settings.spark.items() if born else ():
-            before = born.settings.get(key) if born else None
-            if before is not None and before != to_option(value):
+        for keys, setting, value in _set_by(query) if born else ():
+            before = born.settings.get(setting) if born else None
+            if before is not None and before != value:
+                written = query.settings.spark[setting] if keys[0] == "spark" else value
                 yield (
-                    f"`{key}: {value}` has no effect on `{query.name}`: its checkpoint was born with {before}",
+                    f"`{keys[-1]}: {written}` has no effect on `{query.name}`: its checkpoint was born with {before}",
                     "remove the setting, or start a new query under a new name",
-                    query.origin.at("spark", key),
+                    query.origin.at(*keys),
                 )
+
+
+def _set_by(query: Query) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """The settings of Spark that a query's own keys set: the keys, the setting, the value."""
+    settings = query.settings
+    for name, option in settings.spark.items():
+        yield ("spark", name), name, to_option(option)
+    if settings.watermark_policy:
+        yield ("watermark_policy",), POLICY, settings.watermark_policy
+    for key, setting in (("store", PROVIDER), ("format", FORMAT)):
+        if settings.state and getattr(settings.state, key) is not None and key in settings.state.model_fields_set:
+            yield ("state", key), setting, settings.state.settings[setting]

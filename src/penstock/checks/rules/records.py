@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.pipeline.model import Step
+from penstock.pipeline.build import puts_aside
 from penstock.transforms.dead_letters import query_name
 from penstock.transforms.splice import FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
@@ -37,10 +37,10 @@ def function_where_errors_are_lost(subject: Subject) -> Iterator[Finding]:
     told, so declared functions stand in the SELECT list of a step that keeps rows as they are.
     """
     for step in subject.pipeline.steps:
-        if not isinstance(step.spec, Sql) or not subject.pipeline.functions:
+        if not isinstance(step.spec, Sql) or not subject.pipeline.guarded:
             continue
         try:
-            with_hidden(step.spec.sql, subject.pipeline.functions)
+            with_hidden(step.spec.sql, subject.pipeline.guarded)
         except Misplaced as misplaced:
             yield (
                 f"step `{step.name}`: {misplaced}",
@@ -72,7 +72,7 @@ def name_of_dead_letters_is_taken(subject: Subject) -> Iterator[Finding]:
     steps = {step.name: step for step in subject.pipeline.steps if not subject.pipeline.puts_aside(step.name)}
     for node in subject.pipeline.nodes.values():
         taken = steps.get(query_name(node.name))
-        if taken is not None and any(one.otherwise == "dead_letter" for one in node.spec.expect.values()):
+        if taken is not None and puts_aside(node, subject.pipeline):
             yield (
                 f"`{taken.name}` is the name of the query for the dead letters of `{node.name}`",
                 "rename the step",
@@ -108,11 +108,14 @@ def expectation_on_groups(subject: Subject) -> Iterator[Finding]:
     A group changes from batch to batch: what fails now may hold later, and a row that was put aside would come again.
     """
     for step in subject.pipeline.steps:
-        if step.spec.expect and isinstance(step, Step) and isinstance(step.spec, Sql) and _groups(step.spec.sql):
+        if not isinstance(step.spec, Sql) or not _groups(step.spec.sql):
+            continue
+        limited = step.spec.watermark is not None and step.spec.watermark.max_future is not None
+        for keys in [("expect",)] * bool(step.spec.expect) + [("watermark", "max_future")] * limited:
             yield (
-                f"step `{step.name}` groups rows, so it cannot have `expect`",
-                "set `expect` on a source or a step before it",
-                step.origin.at("expect"),
+                f"step `{step.name}` groups rows, so it cannot have `{keys[-1]}`",
+                f"set `{keys[-1]}` on a source or a step before it",
+                step.origin.at(*keys),
             )
 
 

@@ -1,0 +1,74 @@
+"""Functions of the user's own in SQL: on one row, on columns of pandas, on arrays of Arrow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models.collected import held
+
+MODULE = """
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def doubled(n):
+    return n * 2
+
+
+def shouted(words: pd.Series) -> pd.Series:
+    return words.str.upper()
+
+
+def added(left: pa.Array, right: pa.Array) -> pa.Array:
+    return pc.add(left, right)
+
+
+def broken(words: pd.Series) -> pd.Series:
+    raise ValueError("no words today")
+"""
+PIPELINE = """
+pipeline: functions
+sources: {words: {type: files, path: in, max_files_per_trigger: 1, format: {type: csv, schema: "word STRING, n INT"}}}
+functions:
+  doubled: {python: ours:doubled, returns: INT}
+  shouted: {python: ours:shouted, returns: STRING, kind: pandas}
+  added: {python: ours:added, returns: INT, kind: arrow}
+  broken: {python: ours:broken, returns: STRING, kind: pandas}
+steps:
+  made:
+    sql: SELECT shouted(word) AS word, doubled(n) AS twice, added(n, n) AS again FROM words WHERE added(n, n) > 2
+  grouped: {sql: "SELECT shouted(word) AS word, sum(n) AS n FROM words GROUP BY shouted(word)"}
+sinks:
+  out: {of: made, type: files, path: out, format: parquet}
+  sums: {of: grouped, type: python, each_batch: "tests.models.collected:keep"}
+queries: {grouped: {mode: complete}}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.covers("operation.function", "operation.aggregate")
+def test_each_kind_on_a_stream(project_at, run_once, spark):
+    rows = {"in/a.csv": "one,1\ntwo,2\n", "in/b.csv": "two,3\n", "ours.py": MODULE}
+    root = project_at(PIPELINE, files=rows)
+    result = run_once(root)
+    assert result.ok, result.problems
+    found = spark.read.parquet(str(root / "out")).collect()
+    assert sorted(map(tuple, found)) == [("TWO", 4, 4), ("TWO", 6, 6)]
+    assert held["sums"][1] == {("ONE", 1): 1, ("TWO", 5): 1}
+
+
+@pytest.mark.spark
+def test_what_many_rows_raise_stops_the_query(project_at, run_once):
+    text = PIPELINE.replace("shouted(word) AS word, doubled", "broken(word) AS word, doubled")
+    root = project_at(text, files={"in/a.csv": "two,2\n", "ours.py": MODULE})
+    problems = run_once(root).problems
+    assert [problem.code for problem in problems] == ["RUN001"]
+    assert "ValueError: no words today" in problems[0].message
+
+
+def test_rows_of_many_cannot_be_put_aside(judged):
+    text = PIPELINE.replace("kind: arrow}", "kind: arrow, on_error: dead_letter}")
+    (problem,) = judged(text)
+    assert "gets many rows at once, so no single row can be dropped or put aside" in problem.message
+    assert str(problem.where).startswith("pipeline.yaml:7:")
