@@ -23,6 +23,11 @@ ORIGIN_SCHEMA = (
 HIDDEN_SCHEMA = f"raw BINARY, reason STRING, origin STRUCT<{', '.join(ORIGIN_SCHEMA.split(', '))}>"
 """`reason` is NULL for a record that was decoded."""
 
+DECODED = "decoded"
+"""The name of the check that every decoded record must pass."""
+FUTURE = "max_future"
+"""The name of the check that a row is not too far ahead of its time."""
+
 OnBadRecord = Literal["fail", "drop", "dead_letter"]
 Otherwise = Literal["warn", "drop", "fail", "dead_letter"]
 

@@ -105,6 +105,39 @@ def test_what_is_too_far_ahead_is_put_aside_and_moves_no_watermark(project_at, r
     assert ids(spark, root / "out/stock") == [1]
 
 
+@pytest.mark.services
+def test_records_of_kafka_are_judged_by_their_time_there(project_at, run_once, spark, kafka, topic):
+    from confluent_kafka import Producer
+
+    name = topic()
+    producer = Producer({"bootstrap.servers": kafka.servers})
+    noon = int(CAME * 1_000)
+    far = int(datetime(2099, 1, 1, tzinfo=UTC).timestamp() * 1_000)
+    # The last comes from a producer whose clock is wrong as a whole: the time of the batch counts.
+    for number, (said, came) in enumerate((("12:30:00", noon), ("13:30:00", noon), ("2099", far))):
+        at = "2099-01-01T00:00:00" if said == "2099" else f"2024-01-01T{said}"
+        producer.produce(name, json.dumps({"id": number, "at": at}), timestamp=came)
+    assert producer.flush(30) == 0
+    root = project_at(
+        f"""
+        pipeline: sensors
+        sources:
+          readings:
+            type: kafka
+            servers: {kafka.servers}
+            topics: [{name}]
+            starting: earliest
+            format: {{type: json, schema: "id INT, at TIMESTAMP"}}
+            watermark: {{column: at, delay: 10 minutes, max_future: 1 hour}}
+        sinks: {{out: {{of: readings, type: files, path: out, format: parquet}}}}
+        """
+    )
+    result = run_once(root)
+    assert result.ok, result.problems
+    assert ids(spark, root / "out") == [0]
+    assert sorted(letters(spark, root, "readings")) == [1, 2]
+
+
 def test_fail_stops_at_the_row(project_at, run_once):
     text = """
     pipeline: sensors

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.durations import to_milliseconds
 from penstock.pipeline.model import Source, Step
-from penstock.records import ARRIVED, HIDDEN, ORIGIN_SCHEMA
+from penstock.records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
 from penstock.sources.source import Decoded
 from penstock.transforms.functions import Function
 from penstock.transforms.splice import ERROR
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 VERDICT = "_penstock_verdict"
 """Why a row does not go on: `STRUCT<otherwise, check, reason>`, or NULL."""
-DECODED = "decoded"
-"""The name of the check that every decoded record must pass."""
-FUTURE = "max_future"
-"""The name of the check that a row is not too far ahead of its time."""
 FAILED = "penstock:bad-record:"
 """Starts the text of the error that stops a query at a bad record."""
 OBSERVED = "penstock."

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.records import DECODED, FAILED, FUTURE
+from penstock.engine.records import FAILED
 from penstock.paths import shown
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
+from penstock.records import DECODED, FUTURE
 from penstock.references import Mask
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql

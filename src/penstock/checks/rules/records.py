@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.pipeline.build import puts_aside
+from penstock.records import DECODED, FUTURE
 from penstock.transforms.dead_letters import query_name
 from penstock.transforms.splice import FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
@@ -121,3 +122,32 @@ def expectation_on_groups(subject: Subject) -> Iterator[Finding]:
 
 def _groups(sql: str) -> bool:
     return "group by" in " ".join(sql.lower().split())
+
+
+@rule(
+    "EXPECT003",
+    wrong="""
+    pipeline: timed
+    sources: {ticks: {type: rate, expect: {max_future: {that: timestamp < now(), otherwise: drop}}}}
+    sinks: {out: {of: ticks, type: console}}
+    """,
+    right="""
+    pipeline: timed
+    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute, max_future: 1 hour}}}
+    sinks: {out: {of: ticks, type: console}}
+    """,
+)
+def expectation_named_as_a_check(subject: Subject) -> Iterator[Finding]:
+    """An expectation has the name of a check that Penstock makes itself.
+
+    Rows that fail a check are counted under its name: `decoded` for records that cannot be decoded, `max_future` for
+    rows that are too far ahead. Two checks under one name could not be told apart.
+    """
+    for node in subject.pipeline.nodes.values():
+        for name in node.spec.expect:
+            if name in (DECODED, FUTURE):
+                yield (
+                    f"`{name}` is the name of a check of its own",
+                    "give the expectation another name",
+                    node.origin.at("expect", name),
+                )
