@@ -148,7 +148,11 @@ def step_page(name: str, part: type[StepSpec]) -> str:
         schema = next(schema for schema in _schemas_of("steps") if "sql_file" in schema["properties"])
         text = f"In place of `sql`. {schema['properties']['sql_file']['description']}"
         rows = [*rows, ("sql_file", "path", "–", text)]
-    return part_page(f"Step `{name}`", part, {"steps": {"my_step": _example(part)}}, rows)
+    page_of = part_page(f"Step `{name}`", part, {"steps": {"my_step": _example(part)}}, rows)
+    inner = part.model_fields[part.key].annotation
+    if isinstance(inner, type) and issubclass(inner, Spec):  # a step whose own key holds others
+        return f"{page_of}\n\n{section(f'Keys of `{name}`', table(keys_of(inner)))}"
+    return page_of
 
 
 def processor_page(word: str, part: type[ReadyMade]) -> str:

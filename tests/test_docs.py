@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,6 +18,7 @@ from penstock.checks.runner import judge
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError
+from tests.modules import make_modules
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")])
@@ -43,12 +46,16 @@ def blocks(first_key: str) -> list[object]:
 
 
 def judged(text: str) -> tuple[Problem, ...]:
-    """All that is wrong with a pipeline's text, in a project that has the template's modules."""
-    try:
-        pipeline = from_yaml.from_document(parse(text, "block.yaml"), TEMPLATE)
-    except UserError as error:
-        return error.problems
-    return judge(Subject(project.bare(TEMPLATE), pipeline))
+    """All that is wrong with a pipeline's text, in a project with the template's modules and those that it names."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        shutil.copy(TEMPLATE / "steps.py", root)
+        make_modules(text, root)
+        try:
+            pipeline = from_yaml.from_document(parse(text, "block.yaml"), root)
+        except UserError as error:
+            return error.problems
+        return judge(Subject(project.bare(root), pipeline))
 
 
 def anchors_of(page: Path) -> set[str]:

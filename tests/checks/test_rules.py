@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from penstock.facts import CheckpointFacts, FolderFacts, ReadFile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, errors_in
+from tests.modules import make_modules
 
 RULES = {rule.code: rule for rule in rules()}
 SPEC_RULES = [rule for rule in rules() if rule.needs in ("spec", "plan")]
@@ -23,21 +23,8 @@ each_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.code)
 each_spec_rule = pytest.mark.parametrize("rule", SPEC_RULES, ids=lambda rule: rule.code)
 
 
-MODULE = (
-    """
-def {name}(key, rows, state): ...
-""",
-    """
-class {name}(StatefulProcessor):
-    def init(self, handle): ...
-    def handleInputRows(self, key, rows, timerValues): ...
-""",
-)
-
-
 def subject_of(text: str, root: Path, disk: Disk | None = None) -> Subject:
-    for module, name in re.findall(r"with: \W?(\w+):(\w+)", text):  # what an example names is there
-        (root / f"{module}.py").write_text(MODULE[name[0].isupper()].format(name=name))
+    make_modules(text, root)
     pipeline = from_yaml.from_document(parse(text, "pipeline.yaml"), root)
     return Subject(project.bare(root), pipeline, disk=disk or Disk())
 
