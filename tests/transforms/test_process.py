@@ -11,7 +11,10 @@ from textwrap import dedent
 import pytest
 
 from penstock.actions.check import check
-from penstock.actions.run import RunOptions, RunResult, run
+from penstock.actions.run import RunOptions, run
+from penstock.actions.show import show
+from penstock.engine.session import Engine
+from penstock.problems import Problem, errors_in
 from penstock.supervise.loop import Stop
 from penstock.testing import ProcessorTester
 from tests.conftest import place
@@ -181,12 +184,19 @@ PIPELINES = (
     pipeline: counts
     sources:
       {LINES}
-      known: {{type: files, path: known, read: static, format: {{type: csv, schema: 'word STRING, n INT'}}}}
     steps:
       counted: {{process: {{of: lines, key: [word], {COUNTER}}}}}
-      begun: {{process: {{of: lines, key: [word], {COUNTER}, options: {{step: 2}}, initial: known}}}}
     sinks:
       counted: {{of: counted, type: files, path: out/counted, format: json}}
+    """,
+    f"""
+    pipeline: beginnings
+    sources:
+      {LINES}
+      known: {{type: files, path: known, read: static, format: {{type: csv, schema: 'word STRING, n INT'}}}}
+    steps:
+      begun: {{process: {{of: lines, key: [word], {COUNTER}, options: {{step: 2}}, initial: known}}}}
+    sinks:
       begun: {{of: begun, type: files, path: out/begun, format: json}}
     """,
     f"""
@@ -221,6 +231,7 @@ PIPELINES = (
     queries: {{counted: {{mode: update}}}}
     """,
 )
+NAMES = ("counts", "beginnings", "visits", "clocks")
 BATCHES = (
     "ann,home,1,1970-01-01T00:00:01Z\nbob,home,2,1970-01-01T00:00:02Z\n",
     "ann,cart,8,1970-01-01T00:00:08Z\n",
@@ -229,8 +240,11 @@ BATCHES = (
 )
 
 
-def ran(root: Path, start_engine) -> RunResult:
-    return run(root, (), None, RunOptions(once=True), start_engine, Stop(), lambda snapshot: None, lambda line: None)
+def ran(root: Path, engine: Engine) -> list[Problem]:
+    """Runs pipeline after pipeline: Spark starts a Python process for each processor, and waits ten seconds for it."""
+    shared = replace(engine, _gateway=None)
+    ways = (None, RunOptions(once=True), lambda *_: shared, Stop(), lambda snapshot: None, lambda line: None)
+    return [problem for name in NAMES for problem in run(root, (name,), *ways).problems]
 
 
 def put(root: Path, folder: str, name: str, text: str) -> None:
@@ -244,7 +258,6 @@ def put(root: Path, folder: str, name: str, text: str) -> None:
 def root(tmp_path_factory, engine) -> Path:
     """A project that ran twice: the second time it went on with the state of the first."""
     root = tmp_path_factory.mktemp("process")
-    shared = replace(engine, _gateway=None)
     place(root / "penstock.yaml", "name: process\n")
     for number, text in enumerate(PIPELINES):
         place(root / f"pipelines/p{number}.yaml", dedent(text))
@@ -254,12 +267,12 @@ def root(tmp_path_factory, engine) -> Path:
     for number, text in enumerate(BATCHES[:2], 1):
         put(root, "clicks", f"{number}.csv", text)
     put(root, "lines", "1.csv", "dog,1\ncat,1\ndog,1\n")
-    assert ran(root, lambda *_: shared).problems == ()
+    assert ran(root, engine) == []
     for number, text in enumerate(BATCHES[2:], 3):
         put(root, "clicks", f"{number}.csv", text)
     put(root, "lines", "2.csv", "dog,2\n")
     put(root, "lines", "3.csv", "dog,2\nfox,3\n")
-    assert ran(root, lambda *_: shared).problems == ()
+    assert ran(root, engine) == []
     return root
 
 
@@ -338,13 +351,22 @@ def test_functions_over_pandas_keep_state_and_time_out(root, rows, spark):
     assert ("cat", True) in late
 
 
+@pytest.mark.parametrize(
+    ("step", "columns", "least"),
+    [("counted", 4, 3), ("ended", 5, 0), ("ticked", 4, 3), ("late", 2, 3), ("silent", 2, 0)],
+)
+def test_a_step_with_state_can_be_looked_at(root, start_engine, step, columns, least):
+    pipeline = {"counted": "counts", "ended": "visits", "silent": "visits"}.get(step, "clocks")
+    found = show(root, step, pipeline, 20, None, start_engine)
+    assert len(found.columns) == columns
+    assert len(found.rows) >= least
+
+
 @pytest.mark.covers("state.evolution")
 def test_state_follows_a_change_that_is_allowed_and_others_are_refused_before_the_start(
     project_at, run_once, start_engine, spark
 ):
-    known = ("known:", "initial", "begun")
-    text = "\n".join(line for line in PIPELINES[0].splitlines() if not any(word in line for word in known))
-    root = project_at(text, files=MODULES | {"lines/1.csv": "dog,1\n"})
+    root = project_at(PIPELINES[0], files=MODULES | {"lines/1.csv": "dog,1\n"})
     pipeline = root / "pipelines/p0.yaml"
     written = pipeline.read_text()
     assert run_once(root).problems == ()
@@ -367,8 +389,7 @@ def test_state_follows_a_change_that_is_allowed_and_others_are_refused_before_th
         (wider.replace("wider:Counter", "wider:Expiring"), ["PROCESS008"], "`brief`"),
     ):
         pipeline.write_text(changed.replace("type: files, path: out/counted, format: json", "type: console"))
-        problems = [one for one in check(root, (), None, start_engine).problems if one.code != "SINK"]
-        errors = [one for one in problems if one.severity == "error"]
+        errors = errors_in(check(root, (), None, start_engine).problems)
         assert [one.code for one in errors] == codes, errors
         assert said in errors[0].message
         assert errors[0].where is not None
@@ -387,7 +408,7 @@ def test_state_follows_a_change_that_is_allowed_and_others_are_refused_before_th
     ],
 )
 def test_mistakes_are_told_before_the_start(project_at, start_engine, old, new, code, said):
-    text = PIPELINES[0].replace(old, new)
+    text = PIPELINES[1].replace(old, new)
     root = project_at(text, files=MODULES | {"lines/1.csv": "dog,1\n", "known/1.csv": "dog,1\n"})
     problems = check(root, (), None, start_engine).problems
     assert {problem.code for problem in problems} == {code}
@@ -395,7 +416,7 @@ def test_mistakes_are_told_before_the_start(project_at, start_engine, old, new, 
 
 
 def test_event_time_needs_a_watermark(project_at, start_engine):
-    text = PIPELINES[1].replace(", watermark: {column: at, delay: 2 seconds}", "")
+    text = PIPELINES[2].replace(", watermark: {column: at, delay: 2 seconds}", "")
     root = project_at(text, files=MODULES | {"clicks/1.csv": BATCHES[0]})
     problems = check(root, (), None, start_engine).problems
     assert {problem.code for problem in problems} == {"OPERATION011"}

@@ -127,6 +127,7 @@ def _streamed(engine: Engine, session: SparkSession, rows: DataFrame, step: str)
     """What a stream gives for the sample, in the mode that shows most of it."""
     mode = next((mode for mode in _MODES if build.refusal_of(engine, rows, mode) is None), "append")
     name = f"show_{step}"
+    build.let_end(session, rows)
     query = rows.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
     try:
         query.awaitTermination()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.durations import to_spark
 from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
-from penstock.engine.plan_facts import plan_of
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.pipeline.build import routed_letters, routed_nodes
@@ -140,7 +140,7 @@ def _applied(
     hidden = (HIDDEN, ARRIVED)
     carried = [column for column in hidden if sum(column in rows.columns for rows in inputs.values()) == 1]
     try:
-        rows = _selected(session, node.spec.sql, pipeline, carried)
+        rows = _selected(session, node.spec.sql, pipeline, inputs, carried)
     except Misplaced as misplaced:
         where = node.origin.at("sql").inside(misplaced.line, misplaced.column)
         raise UserError(Problem("FUNCTION001", f"step `{node.name}`: {misplaced}", FUNCTION_FIX, where)) from None
@@ -148,17 +148,25 @@ def _applied(
     return rows.withColumnsRenamed({f"{column}{CARRIED}": column for column in carried})
 
 
-def _selected(session: SparkSession, sql: str, pipeline: Pipeline, carried: list[str]) -> DataFrame:
-    """The rows of a SELECT with what it can carry. Raises Misplaced."""
+def _selected(
+    session: SparkSession, sql: str, pipeline: Pipeline, inputs: Mapping[str, DataFrame], carried: list[str]
+) -> DataFrame:
+    """The rows of a SELECT, with what it can carry. Raises Misplaced."""
     from pyspark.errors import AnalysisException
 
-    try:
-        return session.sql(with_hidden(sql, pipeline.guarded, carried))
-    except AnalysisException as error:
-        if not any(column in str(error) for column in carried):
-            raise
+    plain, carrying = with_hidden(sql, pipeline.guarded), with_hidden(sql, pipeline.guarded, carried)
+    if carrying != plain:
         # Out of a subquery, or where a table stands twice, it cannot be had.
-        return session.sql(with_hidden(sql, pipeline.guarded))
+        with contextlib.suppress(AnalysisException):
+            return session.sql(carrying)
+    hiding = {name: rows for name, rows in inputs.items() if {HIDDEN, ARRIVED} & set(rows.columns)}
+    for name, rows in hiding.items():  # DISTINCT, or a UNION by position, must not see what is hidden
+        rows.drop(HIDDEN, ARRIVED).createOrReplaceTempView(name)
+    try:
+        return session.sql(plain)
+    finally:
+        for name, rows in hiding.items():
+            rows.createOrReplaceTempView(name)
 
 
 def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
@@ -173,7 +181,7 @@ def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
 
 
 def _require_store(engine: Engine, query: Query, provider: str) -> None:
-    """Raises UserError if Spark does not find the class of a state store, which it would only say in the first batch."""
+    """Raises UserError if Spark does not find the class of a state store, as it would only say in the first batch."""
     from py4j.protocol import Py4JError
 
     if not provider or provider in PROVIDERS.values():
@@ -230,9 +238,8 @@ def start(
 
     query, sink = built.query, built.query.sink
     stateful = is_stateful(built.rows)
-    if trigger.ends and stateful and _waits_for_the_clock(built, pipeline):
-        # For timers on the clock Spark runs batch after batch, also without rows: it would never end.
-        built.session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    if trigger.ends and stateful:
+        let_end(built.session, built.rows)
     native = is_native(pipeline, query, stateful)
     rows = built.rows
     if native:
@@ -252,9 +259,10 @@ def start(
         raise UserError(spark_problems.while_starting(error, sink)) from error
 
 
-def _waits_for_the_clock(built: Built, pipeline: Pipeline) -> bool:
-    plan = plan_of(built.rows, built.query.name, tuple(pipeline.nodes))
-    return any(one.time == "processing_time" for one in plan.walk())
+def let_end(session: SparkSession, rows: DataFrame) -> None:
+    """Lets a query end when all rows are done. For timers on the clock Spark would run empty batches for ever."""
+    if any(one.time == "processing_time" for one in plan_of(rows, "", ()).walk()):
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
 
 
 def prepare(built: Built) -> Iterator[Problem]:
