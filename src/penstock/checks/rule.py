@@ -58,10 +58,11 @@ class Subject:
 
     def plan(self, query: Query) -> Operator | None:
         """The operators of a query, or None where only Spark can tell."""
-        return self.plans.get(query.name) if self.plans is not None else self._written.get(query.name)
+        return self.plans.get(query.name) if self.plans is not None else self.written.get(query.name)
 
     @cached_property
-    def _written(self) -> dict[str, Operator]:
+    def written(self) -> dict[str, Operator]:
+        """The operators of each query as its SQL tells them, with functions as they are called there."""
         found = {query.name: plan_of(self.pipeline, query.name) for query in self.pipeline.queries}
         return {name: plan for name, plan in found.items() if plan is not None}
 

@@ -7,8 +7,10 @@ from types import ModuleType
 from penstock.checks.rule import Rule, Subject
 from penstock.checks.rules import (
     checkpoints,
+    event_time,
     files,
     graph,
+    growth,
     joins,
     modes,
     operators,
@@ -17,6 +19,7 @@ from penstock.checks.rules import (
     ready_made,
     records,
     state_stores,
+    triggers,
 )
 from penstock.problems import Problem, errors_in
 
@@ -25,6 +28,9 @@ _TOPICS: tuple[ModuleType, ...] = (
     modes,
     joins,
     operators,
+    triggers,
+    event_time,
+    growth,
     queries,
     processors,
     ready_made,
