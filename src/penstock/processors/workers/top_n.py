@@ -78,7 +78,7 @@ class TopNProcessor(StatefulProcessor):
 
     def _keep(self, before: list[Entry], after: list[Entry]) -> None:
         if after:
-            self._candidates.put([tuple(to_state(entry.row, self._rows).values()) for entry in after])
+            self._candidates.put([to_state(entry.row, self._rows) for entry in after])
         elif before:
             self._candidates.clear()
         if self._span is not None:

@@ -42,7 +42,7 @@ def to_state(value: Any, kind: DataType) -> Any:
     if value is None:
         return None
     if isinstance(kind, StructType):
-        return {field.name: to_state(value[field.name], field.dataType) for field in kind}
+        return tuple(to_state(value[field.name], field.dataType) for field in kind)
     if isinstance(kind, ArrayType):
         return [to_state(item, kind.elementType) for item in value]
     if isinstance(kind, MapType):
