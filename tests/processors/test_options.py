@@ -184,6 +184,7 @@ GOOD = {
 def test_each_knows_its_columns(word):
     options, wanted = GOOD[word]
     found = READY_MADE[word].model_validate(options).output(KEPT, ["User"])
+    assert not any(field.metadata for field in found)
     columns = [column.partition(":") for column in wanted.split()]
     assert found.names == [name for name, _, _ in columns]
     assert [found[name].dataType.simpleString() for name, _, kind in columns if kind] == [

@@ -13,6 +13,7 @@ from penstock.processors.ready_made import (
     TimeMode,
     event_time_column,
     microseconds,
+    plain,
     require_kept,
     require_new,
     time_column,
@@ -75,14 +76,14 @@ process:
             StructField("away_since", TimestampType()),
         ]
         require_new((field.name for field in added), rows.names)
-        return StructType([*rows, *added])
+        return StructType([*plain(rows), *added])
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
         from penstock.processors.workers.last_seen import LastSeenProcessor
 
         return LastSeenProcessor(
             names=tuple(self.output(rows, key).names),
-            rows=rows,
+            rows=plain(rows),
             time=self.time,
             by_clock=self.clock == "processing_time",
             absent_us=microseconds(self.absent_after),

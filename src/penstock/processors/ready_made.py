@@ -68,9 +68,16 @@ def microseconds(span: str) -> int:
     return to_milliseconds(span) * 1_000
 
 
+def plain(rows: StructType) -> StructType:
+    """The columns with name and type alone: a watermark that is noted on one ends at a processor."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, field.dataType) for field in rows])
+
+
 def key_fields(rows: StructType, key: Sequence[str]) -> list[StructField]:
     """The columns that rows are grouped by. They are there; their case does not matter, as it does not to Spark."""
-    by_name = {field.name.lower(): field for field in rows}
+    by_name = {field.name.lower(): field for field in plain(rows)}
     return [by_name[name.lower()] for name in key]
 
 

@@ -15,6 +15,7 @@ from penstock.processors.ready_made import (
     key_fields,
     microseconds,
     ordered_column,
+    plain,
     require_kept,
     require_new,
 )
@@ -65,7 +66,7 @@ process:
         require_kept(rows)
         require_new(["rank"], rows.names)
         keys = key_fields(rows, key)
-        others = [StructField(field.name, field.dataType) for field in rows if field not in keys]
+        others = [field for field in plain(rows) if field not in keys]
         return StructType([*keys, StructField("rank", IntegerType()), *others])
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
@@ -73,4 +74,4 @@ process:
 
         names = tuple(self.output(rows, key).names)
         span_us = microseconds(self.span) if self.span else None
-        return TopNProcessor(names, rows, len(key), self.n, self.by, self.order == "least", self.time, span_us)
+        return TopNProcessor(names, plain(rows), len(key), self.n, self.by, self.order == "least", self.time, span_us)

@@ -15,6 +15,7 @@ from penstock.processors.ready_made import (
     Span,
     event_time_column,
     microseconds,
+    plain,
     require_new,
     require_type,
     summed,
@@ -65,7 +66,7 @@ process:
             added.append(StructField(f"count_{named(span)}", LongType()))
             added += [StructField(f"sum_{name}_{named(span)}", kind) for name, kind in kinds.items()]
         require_new((field.name for field in added), rows.names)
-        return StructType([*rows, *added])
+        return StructType([*plain(rows), *added])
 
     def _made(self, rows: StructType, key: Sequence[str]) -> StatefulProcessor:
         from penstock.processors.workers.velocity import VelocityProcessor
