@@ -16,6 +16,8 @@ class Feature:
     what: str
     reason: str = ""
     """Why it has no proof."""
+    rule: str = ""
+    """Of what is refused or warned of: the code of the rule, whose wrong and right case are tests."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,16 @@ class Section:
     features: tuple[Feature, ...]
 
 
-def section(title: str, *features: tuple[str, str] | tuple[str, str, str]) -> Section:
-    return Section(title, tuple(Feature(*feature) for feature in features))
+def section(title: str, *features: tuple[str, str] | Feature) -> Section:
+    return Section(title, tuple(one if isinstance(one, Feature) else Feature(*one) for one in features))
+
+
+def not_yet(name: str, what: str) -> Feature:
+    return Feature(name, what, reason=NOT_YET)
+
+
+def judged(name: str, what: str, rule: str) -> Feature:
+    return Feature(name, what, rule=rule)
 
 
 SECTIONS = (
@@ -75,6 +85,7 @@ SECTIONS = (
         "Schema inference and partitions",
         ("schema.given", "A stream of files has a schema that is given"),
         ("schema.inferred", "A schema that is inferred, on demand"),
+        ("schema.living", "A schema that takes up the columns that files bring"),
         ("schema.folders", "Folders `key=value` give columns"),
         ("schema.folders.fixed", "Other partition folders than at birth are refused"),
     ),
@@ -93,12 +104,12 @@ SECTIONS = (
         ("window.sliding", "Windows that overlap: a row counts in several"),
         ("window.session", "Sessions that end when nothing came for a while"),
         ("window.session.dynamic", "Sessions whose gap is told by the row; none, and the row is left out"),
-        ("window.session.update", "Sessions are refused in update mode"),
-        ("window.session.global", "Sessions without another key are refused in a stream"),
+        judged("window.session.update", "Sessions are refused in update mode", "MODE002"),
+        judged("window.session.global", "Sessions without another key are refused in a stream", "OPERATION010"),
         ("window.session.partial", "Sessions may be merged before the shuffle"),
         ("window.time", "`window_time` gives the time of a window, for another window over it"),
         ("window.of-window", "`window` takes the window of another aggregation"),
-        ("window.slide-longer", "A slide longer than the window is refused"),
+        judged("window.slide-longer", "A slide longer than the window is refused", "WINDOW001"),
     ),
     section(
         "Late data and watermarks",
@@ -107,10 +118,10 @@ SECTIONS = (
         ("late.append", "Append mode: a window goes out once, when the watermark has passed it"),
         ("late.dropped", "A row behind the watermark is dropped, and counted"),
         ("late.guarantee", "What is within the delay is never dropped; what is beyond may be"),
-        ("late.static", "A watermark on a table does nothing"),
+        judged("late.static", "A watermark on a table does nothing", "WATERMARK001"),
         ("late.state-removed", "State of closed windows is removed in append and update, and kept in complete"),
-        ("late.same-column", "The watermark must be on the column of the window"),
-        ("late.before-aggregation", "The watermark must come before the aggregation"),
+        judged("late.same-column", "The watermark must be on the column of the window", "WATERMARK003"),
+        judged("late.before-aggregation", "The watermark must come before the aggregation", "WATERMARK002"),
     ),
     section(
         "Stream-static joins",
@@ -119,7 +130,7 @@ SECTIONS = (
         ("join.static.semi", "Left semi join with a table"),
         ("join.static.left", "A table on the left: inner and right outer joins"),
         ("join.static.stateless", "A join with a table keeps no state"),
-        ("join.static.refused", "The outer and semi joins of table and stream that Spark refuses"),
+        judged("join.static.refused", "The outer and semi joins of table and stream that Spark refuses", "JOIN001"),
     ),
     section(
         "Stream-stream joins",
@@ -132,9 +143,9 @@ SECTIONS = (
         ("join.full", "Full outer join"),
         ("join.semi", "Left semi join"),
         ("join.outer.delay", "Outer rows wait for the watermark, and for an input that is idle"),
-        ("join.outer.refused", "Outer and semi joins without watermark or time bound are refused"),
+        judged("join.outer.refused", "Outer and semi joins without watermark or time bound are refused", "JOIN002"),
         ("join.chain", "Joins one after another"),
-        ("join.append-only", "Joins of streams in append mode alone"),
+        judged("join.append-only", "Joins of streams in append mode alone", "JOIN004"),
         ("join.after-aggregation", "Windows of both sides are aggregated, then joined"),
         ("join.before-aggregation", "A join with a time bound, then aggregated"),
     ),
@@ -163,11 +174,11 @@ SECTIONS = (
     ),
     section(
         "Unsupported operations",
-        ("refused.limit", "Limit, where Spark refuses it"),
-        ("refused.distinct", "Distinct aggregations"),
-        ("refused.sort", "Sorting, unless after an aggregation in complete mode"),
-        ("refused.chained", "Several stateful operators in update or complete mode"),
-        ("refused.state-then-state", "A stateful processor followed by another stateful operator, where Spark refuses it"),
+        judged("refused.limit", "Limit, where Spark refuses it", "MODE005"),
+        judged("refused.distinct", "Distinct aggregations", "OPERATION002"),
+        judged("refused.sort", "Sorting, unless after an aggregation in complete mode", "OPERATION001"),
+        judged("refused.chained", "Several stateful operators in update or complete mode", "MODE004"),
+        judged("refused.state-then-state", "A processor before other state, where Spark refuses it", "MODE004"),
         ("refused.actions", "`count()`, `show()` and `collect()` on a stream"),
         ("refused.two-queries", "The way around: two queries through a table"),
     ),
@@ -216,9 +227,9 @@ SECTIONS = (
         ("trigger.interval", "A batch each interval"),
         ("trigger.once", "All in one batch, then the end (deprecated)"),
         ("trigger.available-now", "All that is there, in batches of the limited size, then the end"),
-        ("trigger.available-now.watermark", "The watermark moves with each batch, and a last batch without rows closes windows"),
-        ("trigger.continuous", "Continuous processing", NOT_YET),
-        ("trigger.real-time", "Real-Time Mode", NOT_YET),
+        ("trigger.available-now.watermark", "The watermark moves with each batch; an empty last one closes windows"),
+        not_yet("trigger.continuous", "Continuous processing"),
+        not_yet("trigger.real-time", "Real-Time Mode"),
     ),
     section(
         "Managing and monitoring queries",
@@ -250,11 +261,11 @@ SECTIONS = (
     ),
     section(
         "Asynchronous progress and continuous processing",
-        ("async.progress", "Offsets are logged beside the work", NOT_YET),
-        ("async.interval", "How often they are logged", NOT_YET),
-        ("async.switch-off", "Going back to a log of every batch", NOT_YET),
-        ("continuous.operations", "Which operations, sources and sinks are for continuous processing", NOT_YET),
-        ("continuous.switch", "A checkpoint serves both ways of running", NOT_YET),
-        ("continuous.slots", "It needs a core for each partition", NOT_YET),
+        not_yet("async.progress", "Offsets are logged beside the work"),
+        not_yet("async.interval", "How often they are logged"),
+        not_yet("async.switch-off", "Going back to a log of every batch"),
+        not_yet("continuous.operations", "Which operations, sources and sinks are for continuous processing"),
+        not_yet("continuous.switch", "A checkpoint serves both ways of running"),
+        not_yet("continuous.slots", "It needs a core for each partition"),
     ),
 )  # fmt: skip

@@ -113,6 +113,7 @@ def _cell(feature: Feature, found: list[Proof]) -> str:
     examples = sorted({proof.example for proof in found if proof.example})
     links = [f"example [{name}](../examples/{name}/README.md)" for name in examples]
     links += [f"[{_words(proof)}](../{proof.file})" for proof in found if not proof.example]
+    links += [f"the cases of [{feature.rule}](problems/{feature.rule}.md)"] if feature.rule else []
     return "<br>".join(links) or feature.reason or "nothing yet"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.checks.runner import rules
 from tests.features import NOT_YET, SECTIONS
 from tests.proofs import proofs
 
@@ -15,7 +16,7 @@ def test_every_feature_is_listed_once() -> None:
 
 
 def test_every_feature_is_proved_or_says_why_not() -> None:
-    proved = {proof.feature for proof in proofs()}
+    proved = {proof.feature for proof in proofs()} | {name for name, feature in FEATURES.items() if feature.rule}
     assert [name for name, feature in FEATURES.items() if name not in proved and not feature.reason] == []
 
 
@@ -25,6 +26,11 @@ def test_only_what_is_not_built_yet_goes_without_a_proof() -> None:
     assert all(
         name.startswith(("trigger.continuous", "trigger.real-time", "async.", "continuous.")) for name in excused
     )
+
+
+def test_every_rule_that_stands_for_a_proof_has_its_cases() -> None:
+    known = {rule.code for rule in rules() if rule.needs != "disk"}
+    assert {feature.rule for feature in FEATURES.values() if feature.rule} <= known
 
 
 def test_every_mark_names_a_feature() -> None:

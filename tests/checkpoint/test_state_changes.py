@@ -43,6 +43,7 @@ REFUSED = [("STATE001", "error")]
 LOST = [("STATE005", "warning")]
 
 
+@pytest.mark.covers("recovery.state-changed")
 @pytest.mark.parametrize(
     ("before", "now", "avro", "others"),
     [

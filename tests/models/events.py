@@ -27,6 +27,14 @@ class Event:
 Stream = tuple[tuple[Event, ...], ...]
 """The events of each file; Spark takes one file a batch."""
 
+DISORDER: Stream = (
+    (Event("a", 14, 1), Event("a", 3, 2), Event("b", 14, 0)),
+    (Event("a", 9, 1), Event("a", 14, 1), Event("b", 26, 3), Event("b", 26, 3)),
+    (Event("a", 4, 1), Event("b", 15, 1), Event("b", 41, 2), Event("a", 26, 1)),
+    (Event("a", 16, 1), Event("b", 31, 2), Event("b", 32, 2), Event("a", 44, 1)),
+)
+"""Late rows, rows out of order, duplicates, and rows on the very edge of a window."""
+
 SCHEMA = "key STRING, minute INT, value INT, event_time TIMESTAMP"
 
 

@@ -129,6 +129,7 @@ def folder(spark: SparkSession, tmp_path: Path) -> Callable[..., Folder]:
     return made
 
 
+@pytest.mark.covers("schema.living")
 @each_format
 def test_a_new_column_is_added_and_no_row_is_lost_or_repeated(folder, kind):
     it = folder(kind, "add")
