@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql.types import IntegerType, StringType, StructType, TimestampType
+from pyspark.sql.types import DayTimeIntervalType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
 from penstock.processors import READY_MADE
 from penstock.testing import ProcessorTester
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+MAP = MapType(StringType(), TimestampType())
 ROWS = (
     StructType()
     .add("key", StringType())
@@ -106,3 +107,15 @@ def test_alerts_alone():
         ("absent", 2, moment(19), moment(9)),
         ("returned", 3, moment(50), moment(9)),
     ]
+
+
+def test_rows_of_any_type_come_back_from_state():
+    rows = (
+        StructType().add("key", StringType()).add("wait", DayTimeIntervalType()).add("more", MAP).add("n", LongType())
+    )
+    spec = READY_MADE["top_n"].model_validate({"n": 1, "by": "n"})
+    tested = ProcessorTester(spec.processor(rows, ["key"]), key=["key"])
+    given = {"key": "a", "wait": timedelta(hours=1), "more": [("then", None)], "n": 2}
+    (first,) = tested.batch([given])
+    assert tested.batch([given | {"n": 1}]) == []  # what is kept equals what came
+    assert first.asDict() == given | {"rank": 1}

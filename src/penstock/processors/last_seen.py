@@ -14,7 +14,6 @@ from penstock.processors.ready_made import (
     event_time_column,
     microseconds,
     plain,
-    require_kept,
     require_new,
     time_column,
 )
@@ -69,7 +68,6 @@ process:
 
         if self.time:
             (event_time_column if self.clock == "event_time" else time_column)(rows, self.time)
-        require_kept(rows)
         added = [
             StructField("status", StringType()),
             StructField("status_at", TimestampType()),

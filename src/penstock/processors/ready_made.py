@@ -126,15 +126,6 @@ def require_new(names: Iterable[str], taken: Iterable[str], *keys: str | int) ->
         known.add(name.lower())
 
 
-def require_kept(rows: StructType) -> None:
-    """Raises Fault if a column is of a type that Spark cannot keep in state."""
-    for field in rows:
-        found = field.dataType.simpleString()
-        if "interval" in found or "variant" in found:
-            message = f"the column `{field.name}` is {found.upper()}, which Spark cannot keep in state"
-            raise Fault("READY002", message, "leave it out, or cast it, in a step before", OPTIONS)
-
-
 def summed(kind: DataType) -> DataType:
     """The type of a sum over such numbers, as Spark's SQL gives it."""
     from pyspark.sql.types import DecimalType, DoubleType, LongType

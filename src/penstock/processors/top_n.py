@@ -16,7 +16,6 @@ from penstock.processors.ready_made import (
     microseconds,
     ordered_column,
     plain,
-    require_kept,
     require_new,
 )
 
@@ -63,7 +62,6 @@ process:
         ordered_column(rows, self.by, "by")
         if self.time:
             event_time_column(rows, self.time)
-        require_kept(rows)
         require_new(["rank"], rows.names)
         keys = key_fields(rows, key)
         others = [field for field in plain(rows) if field not in keys]

@@ -25,7 +25,7 @@ from penstock.processors.workers.presence import (
     next_look,
 )
 from penstock.processors.workers.stretches import Stretch
-from penstock.processors.workers.values import OneTimer, from_state, to_microseconds, to_state, to_time
+from penstock.processors.workers.values import OneTimer, from_state, state_fields, to_microseconds, to_state, to_time
 
 _NOTHING = Presence([], None)
 
@@ -45,9 +45,8 @@ class LastSeenProcessor(StatefulProcessor):
     ) -> None:
         self._row, self._rows, self._time, self._by_clock = Row(*names), rows, time, by_clock
         self._absent_after, self._forget_after, self._alerts_only = absent_us, forget_us, alerts_only
-        self._state = StructType(
-            [StructField("start", LongType()), StructField("end", LongType()), StructField("row", rows)]
-        )
+        times = [StructField("start", LongType()), StructField("end", LongType())]
+        self._state = StructType([*times, *state_fields(rows)])
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._stretches = handle.getListState("stretches", self._state)
@@ -100,13 +99,14 @@ class LastSeenProcessor(StatefulProcessor):
         return _NOTHING if over else known
 
     def _known(self) -> Presence:
-        stretches = [Stretch(start, end, from_state(row, self._rows)) for start, end, row in self._stretches.get()]
+        kept = self._stretches.get()
+        stretches = [Stretch(start, end, from_state(cells, self._rows)) for start, end, *cells in kept]
         away = self._away.get()
         return Presence(stretches, away[0] if away else None)
 
     def _keep(self, before: Presence, after: Presence) -> None:
         if after.stretches:
-            self._stretches.put([(one.start, one.end, to_state(one.kept, self._rows)) for one in after.stretches])
+            self._stretches.put([(one.start, one.end, *to_state(one.kept, self._rows)) for one in after.stretches])
         elif before.stretches:
             self._stretches.clear()
         if after.away_since is not None:

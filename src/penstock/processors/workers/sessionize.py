@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from penstock.processors.workers import aggregates
 from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged
-from penstock.processors.workers.values import OneTimer, from_state, to_microseconds, to_time
+from penstock.processors.workers.values import OneTimer, to_microseconds, to_time, unpacked
 
 Named = tuple[str, str, str, DataType]
 """An aggregate: its name, what is made, of which column, and the type of the result."""
@@ -86,7 +86,7 @@ class SessionizeProcessor(StatefulProcessor):
         values = iter(rest)
         kept: list[Any] = [events]
         for kind, result in zip(self._kinds, self._types, strict=True):
-            value = from_state(next(values), result)
+            value = unpacked(next(values), result)
             if kind in ("first", "last"):
                 time = next(values)
                 value = None if time is None else (time, value)

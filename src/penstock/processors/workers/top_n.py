@@ -17,7 +17,15 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import StructType
 
 from penstock.processors.workers.ranking import Entry, changed_places, ranked, still_inside, worth_keeping
-from penstock.processors.workers.values import Backwards, OneTimer, from_state, in_order, to_microseconds, to_state
+from penstock.processors.workers.values import (
+    Backwards,
+    OneTimer,
+    from_state,
+    in_order,
+    state_fields,
+    to_microseconds,
+    to_state,
+)
 
 
 class TopNProcessor(StatefulProcessor):
@@ -39,7 +47,7 @@ class TopNProcessor(StatefulProcessor):
         self._n, self._by, self._least_first, self._time, self._span = n, by, least_first, time, span
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._candidates = handle.getListState("candidates", self._rows)
+        self._candidates = handle.getListState("candidates", StructType(state_fields(self._rows)))
         self._timer = OneTimer(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import pickle
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import ArrayType, MapType, StructType, TimestampType
+from pyspark.sql.types import BinaryType, StructField, TimestampType
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_PLAIN = frozenset(
+    [
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "decimal",
+        "string",
+        "varchar",
+        "char",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "binary",
+    ]
+)
+"""The types that state keeps as they are."""
 
 
 def to_microseconds(time: datetime) -> int:
@@ -37,32 +58,36 @@ def total(values: Iterable[Any]) -> Any:
     return math.fsum(numbers) if any(isinstance(number, float) for number in numbers) else sum(numbers)
 
 
-def to_state(value: Any, kind: DataType) -> Any:
-    """A value of a row as state takes it: a map is a list of pairs in a row."""
-    if value is None:
-        return None
-    if isinstance(kind, StructType):
-        return tuple(to_state(value[field.name], field.dataType) for field in kind)
-    if isinstance(kind, ArrayType):
-        return [to_state(item, kind.elementType) for item in value]
-    if isinstance(kind, MapType):
-        return {to_state(key, kind.keyType): to_state(item, kind.valueType) for key, item in dict(value).items()}
-    return value
+def state_fields(rows: StructType) -> list[StructField]:
+    """The columns of rows, as state keeps them."""
+    kept = [(field.name, field.dataType if _is_plain(field.dataType) else BinaryType()) for field in rows]
+    return [StructField(f"value_{name}", kind) for name, kind in kept]
 
 
-def from_state(value: Any, kind: DataType) -> Any:
+def to_state(row: Mapping[str, Any], rows: StructType) -> tuple[Any, ...]:
+    """A row as state takes it. Arrays, maps and structs are bytes there: state has no place for a NULL inside them."""
+    return tuple(_packed(row[field.name], field.dataType) for field in rows)
+
+
+def from_state(cells: Iterable[Any], rows: StructType) -> dict[str, Any]:
+    return {field.name: unpacked(cell, field.dataType) for field, cell in zip(rows, cells, strict=True)}
+
+
+def unpacked(cell: Any, kind: DataType) -> Any:
     """A value of state as a row has it: Spark gives a time back without its zone, in that of the machine."""
-    if value is None:
+    if cell is None:
         return None
     if isinstance(kind, TimestampType):
-        return value.astimezone(UTC)
-    if isinstance(kind, StructType):
-        return {field.name: from_state(item, field.dataType) for field, item in zip(kind, value, strict=True)}
-    if isinstance(kind, ArrayType):
-        return [from_state(item, kind.elementType) for item in value]
-    if isinstance(kind, MapType):
-        return [(from_state(key, kind.keyType), from_state(item, kind.valueType)) for key, item in value.items()]
-    return value
+        return cell.astimezone(UTC)
+    return cell if _is_plain(kind) else pickle.loads(cell)  # noqa: S301 - state is as trusted as the code
+
+
+def _packed(value: Any, kind: DataType) -> Any:
+    return value if value is None or _is_plain(kind) else pickle.dumps(value, protocol=5)
+
+
+def _is_plain(kind: DataType) -> bool:
+    return kind.typeName() in _PLAIN
 
 
 class OneTimer:
