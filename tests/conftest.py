@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from penstock.engine.broker import Broker
     from tests.postgres import Postgres
 
-CONNECTORS = ("avro", "delta", "iceberg", "kafka", "postgresql")
+CONNECTORS = ("avro", "delta", "iceberg", "kafka", "local-fs", "postgresql")
+"""With a file system that starts no process for each file: a test is mostly small files."""
 Read = Callable[[str], Pipeline]
 Judged = Callable[[str], tuple[Problem, ...]]
 
@@ -65,6 +66,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         "spark.driver.memory": "3g",  # one JVM for all tests of a run
         # Java's second compiler costs more than it gains in the minutes of a test run.
         "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+        # For tests that use Spark without a query's own session: 200 tasks and state stores take minutes.
+        "spark.sql.shuffle.partitions": "2",
         # Delta's default of 50 takes seconds for each commit on two cores.
         "spark.databricks.delta.snapshotPartitions": "2",
     } | Iceberg(warehouse=str(folder / "lake")).settings("lake")

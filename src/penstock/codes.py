@@ -32,6 +32,7 @@ CODES: tuple[Code, ...] = (
         "The class of a state store is not found",
         "A provider of your own must be on Spark's class path before a query starts.",
     ),
+    Code("CHECK001", "A report cannot be written", "The folder of the file is not there, or may not be written to."),
     Code("SPEC001", "A file cannot be read", "The file is not there, or this user may not read it."),
     Code(
         "SPEC002", "A file is empty", "A pipeline needs at least a name, a source and a sink.", "# nothing here", _GOOD

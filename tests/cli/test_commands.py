@@ -74,7 +74,8 @@ def test_a_problem_is_shown_with_its_line_a_caret_and_a_count(penstock, project)
     path.write_text(PIPELINE.replace("FROM lines", "FROM liens"))
     ended = penstock("check", "--fast", at=project)
     assert ended.code == 1
-    lines = ended.out.splitlines()
+    heading, *lines = ended.out.splitlines()
+    assert heading.startswith("shop ──")
     assert "did you mean `lines`?" in lines[0]
     assert lines[1].strip() == "pipelines/shop.yaml:3:55"
     assert lines[3].index("^") == lines[2].index("liens")

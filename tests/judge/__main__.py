@@ -12,10 +12,12 @@ from penstock.engine import session
 from tests.judge.cases import cases
 from tests.judge.verdicts import verdicts
 
+SETTINGS = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+
 
 def main(out: Path, only: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-judge-") as folder:
-        engine = session.start("judge", {"spark.master": "local[2]"}, Path(folder))
+        engine = session.start("judge", SETTINGS, Path(folder), connectors=("local-fs",))
         began = time.monotonic()
         found = [verdict.to_json() for verdict in verdicts(engine, Path(folder), [c for c in cases() if only in c.id])]
         spark = engine.spark.version

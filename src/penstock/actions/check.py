@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,17 @@ class QuerySummary:
 
 
 @dataclass(frozen=True)
+class QueryPlan:
+    """How Spark would run a query."""
+
+    pipeline: str
+    query: str
+    text: str
+    stateful: tuple[str, ...]
+    """The operators with state that Spark put in, the last one first."""
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """What was looked at and what is wrong with it."""
 
@@ -47,6 +58,9 @@ class CheckResult:
     queries: tuple[QuerySummary, ...]
     problems: tuple[Problem, ...]
     fast: bool
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By file, the pipeline that stands in it."""
+    plans: tuple[QueryPlan, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -59,6 +73,7 @@ class CheckResult:
             "pipelines": list(self.pipelines),
             "queries": [vars(query) for query in self.queries],
             "problems": [problem.to_json() for problem in self.problems],
+            **({"plans": [vars(plan) for plan in self.plans]} if self.plans else {}),
         }
 
 
@@ -80,7 +95,11 @@ class Judged:
 
 
 def check(
-    start: Path, selection: tuple[str, ...], environment: str | None, start_engine: StartEngine | None
+    start: Path,
+    selection: tuple[str, ...],
+    environment: str | None,
+    start_engine: StartEngine | None,
+    show_plans: bool = False,
 ) -> CheckResult:
     """Every rule; with an engine Spark's own verdict too. Raises UserError when there is nothing to judge."""
     loaded = load(start, selection, environment)
@@ -95,10 +114,21 @@ def check(
     with resolve.masking(judged.project, os.environ):
         engine = start_engine(judged.project, *needs_of(judged))
     try:
-        _, refusals = build_with(engine, judged)
+        ready, refusals = build_with(engine, judged)
+        plans = _plans(ready, judged.project) if show_plans else ()
     finally:
         engine.close()
-    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False)
+    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False, plans=plans)
+
+
+def _plans(ready: list[Ready], project: Project) -> tuple[QueryPlan, ...]:
+    from penstock.engine.plan_facts import explained
+
+    mask = resolve.mask(project, os.environ)
+    found = [(item, *explained(item.built.rows)) for item in ready]
+    return tuple(
+        QueryPlan(item.pipeline.name, item.built.query.name, mask(text), stateful) for item, text, stateful in found
+    )
 
 
 def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
@@ -241,7 +271,9 @@ def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
     return Subject(loaded.project, pipeline, others)
 
 
-def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool) -> CheckResult:
+def _result(
+    pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool, plans: tuple[QueryPlan, ...] = ()
+) -> CheckResult:
     queries = tuple(
         QuerySummary(pipeline.name, query.name, f"{sink.name} ({sink.spec.type})", query.settings.mode,
                      pipeline.guarantee_of(query, sink).promise, pipeline.guarantee_of(query, sink).reason)
@@ -249,4 +281,5 @@ def _result(pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, f
         for query in pipeline.queries
         for sink in query.sinks
     )  # fmt: skip
-    return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast)
+    files = {pipeline.origin.where.file: pipeline.name for pipeline in pipelines}
+    return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast, files, plans)

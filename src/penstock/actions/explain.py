@@ -20,6 +20,8 @@ class Explanation:
     why: str
     wrong: str
     right: str
+    guide: str = ""
+    """The section of Spark's Structured Streaming guide that it comes from."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -27,7 +29,7 @@ class Explanation:
 
 def all_explanations() -> tuple[Explanation, ...]:
     """Every code there is, in order."""
-    of_rules = [Explanation(r.code, r.severity, r.title, r.why, r.wrong, r.right) for r in rules()]
+    of_rules = [Explanation(r.code, r.severity, r.title, r.why, r.wrong, r.right, r.guide) for r in rules()]
     of_codes = [Explanation(c.code, "error", c.title, c.why, c.wrong, c.right) for c in CODES]
     return tuple(sorted(of_rules + of_codes, key=lambda explanation: explanation.code))
 

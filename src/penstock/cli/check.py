@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,16 +15,28 @@ if TYPE_CHECKING:
     from penstock.actions.check import CheckResult
 
 
+_SCREEN = Path("-")
+
+
 def check(
     pipelines: Pipelines = None,
     fast: bool = typer.Option(
         False, "--fast", help="Without Spark: what the text and the disk tell, in under a second."
     ),
+    show_plan: bool = typer.Option(
+        False, "--show-plan", help="Spark's plan of each query too, and the operators with state that it put in."
+    ),
+    sarif: Annotated[
+        Path | None,
+        typer.Option("--sarif", help="Writes the problems to a file for editors and CI, as SARIF; `-` for the screen."),
+    ] = None,
     env: Env = None,
     project: Project = Path(),
     as_json: Json = False,
 ) -> None:
     """Finds what is wrong before anything runs."""
+    if fast and show_plan:
+        raise typer.BadParameter("a plan is Spark's: leave out --fast", param_hint="--show-plan")
     from penstock.actions import check as action
     from penstock.pipeline.load import find_root
 
@@ -32,15 +44,31 @@ def check(
     if not fast:
         from penstock.cli.engine import starter
 
-        start_engine = starter(quiet=as_json)
-    result = action.check(project, tuple(pipelines or ()), env, start_engine)
+        start_engine = starter(quiet=as_json or sarif == _SCREEN)
+    result = action.check(project, tuple(pipelines or ()), env, start_engine, show_plan)
+    if sarif is not None:
+        from penstock.cli.sarif import write
+
+        write(result.problems, sarif)
     if as_json:
         print_json(result.to_json())
-    else:
-        show_problems(result.problems, find_root(project) or project)
+    elif sarif != _SCREEN:
+        _show_plans(result)
+        show_problems(result.problems, find_root(project) or project, pipelines=result.files)
         if result.ok:
             _show_summary(result)
     raise typer.Exit(0 if result.ok else PROBLEMS)
+
+
+def _show_plans(result: CheckResult) -> None:
+    for plan in result.plans:
+        out.print(f"[bold]{plan.pipeline}.{plan.query}[/]")
+        out.print(plan.text, markup=False, soft_wrap=True)
+        if plan.stateful:
+            out.print(f"\n[bold]with state:[/] {', '.join(plan.stateful)}", soft_wrap=True)
+        else:
+            out.print("\n[dim]keeps no state[/]")
+        out.print()
 
 
 def _show_summary(result: CheckResult) -> None:

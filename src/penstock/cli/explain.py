@@ -39,3 +39,5 @@ def explain(
         if example:
             out.print(f"\n[bold]{title}[/]")
             out.print(Padding(Syntax(example, "yaml", background_color="default", word_wrap=True), (0, 2)))
+    if explanation.guide:
+        out.print(f"\n[dim]In Spark's Structured Streaming guide:[/] {explanation.guide}")

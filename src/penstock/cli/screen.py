@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -51,10 +51,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
-def show_problems(problems: Sequence[Problem], root: Path, console: Console = out) -> None:
-    """Each with its line and a caret below it, then a count."""
+def show_problems(
+    problems: Sequence[Problem], root: Path, console: Console = out, pipelines: Mapping[str, str] | None = None
+) -> None:
+    """Each with its line and a caret below it, then a count; with `pipelines`, by file, under the name of each."""
+    by_pipeline: dict[str, list[Problem]] = {}
     for problem in problems:
-        console.print(_problem(problem, root), soft_wrap=True)
+        file = problem.where.file if problem.where else ""
+        by_pipeline.setdefault((pipelines or {}).get(file, ""), []).append(problem)
+    for name, found in by_pipeline.items():
+        if name:
+            console.print(f"[bold]{name}[/] [dim]{'─' * max(3, 60 - len(name))}[/]")
+        for problem in found:
+            console.print(_problem(problem, root), soft_wrap=True)
     if problems:
         console.print(_count(problems))
 

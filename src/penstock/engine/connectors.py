@@ -33,8 +33,13 @@ SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     },
     "iceberg": {_EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
-    # The driver opens files before `spark.jars` is read: this jar must be on `spark.driver.extraClassPath` too.
-    "local-fs": {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
+    # Hadoop starts a process for each file that it looks at; this file system asks the JVM.
+    "local-fs": {
+        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+    },
 }
 LOCAL_SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     # After each commit Delta reads the table's log anew, in 50 tasks: on one machine most of the time of a small batch.

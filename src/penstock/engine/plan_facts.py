@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,15 @@ _THROUGH = ("SubqueryAlias", "View")
 _WRAPPERS = ("Cast", "KnownNullable", "DatetimeSub", "PromotePrecision", "TempResolvedColumn")
 """Expressions that leave a column what it is, for our purposes."""
 
+_STATEFUL_NAMES = (
+    "EventTimeWatermark",
+    "StateStore",
+    "SessionWindowStateStore",
+    "Streaming",
+    "TransformWithState",
+    "FlatMapGroupsInPandasWithState",
+)
+
 _Json = Mapping[str, Any]
 
 
@@ -83,6 +93,15 @@ def plan_of(rows: DataFrame, node: str, nodes: Sequence[str]) -> Operator:
     """The operators that make these rows of `node`; `nodes` are the names of all sources and steps."""
     frame: Any = rows
     return operators(json.loads(frame._jdf.queryExecution().analyzed().toJSON()), node, nodes)
+
+
+def explained(rows: DataFrame) -> tuple[str, tuple[str, ...]]:
+    """Spark's plans as it prints them, and the operators with state that it put into the last one."""
+    frame: Any = rows
+    text: str = frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "extended")
+    physical = text.partition("== Physical Plan ==")[2]
+    names = (re.sub(r"^[\s:+*|()\d-]*", "", line).split(" ")[0] for line in physical.splitlines())
+    return text.strip(), tuple(name for name in names if name.startswith(_STATEFUL_NAMES))
 
 
 def operators(plan: Sequence[_Json], node: str, nodes: Sequence[str]) -> Operator:

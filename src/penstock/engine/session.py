@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _CONSOLE_SECONDS = 10
-_LISTS = {"spark.jars": ",", "spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}
+_LISTS = {
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.driver.extraClassPath": os.pathsep,
+}
 """Settings of ours that are joined with the user's, and by what. Of any other, the user's wins."""
 _LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.")
 """What the JVM must know when it is launched. Nothing else goes onto its command line, where all users can read it."""
@@ -144,6 +149,8 @@ def start(
     wanted = tuple(sorted(set(connectors)))
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
     ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
+    # The driver opens files before it reads `spark.jars`.
+    ours["spark.driver.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars if "local-fs" in jar.name)
     merged = ours | dict(settings)
     if merged["spark.master"].startswith("local"):
         merged = connector_jars.local_settings(wanted) | merged

@@ -10,6 +10,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.checks.rules.modes import plans
 from penstock.durations import to_milliseconds
 from penstock.facts import Expression, Operator
+from penstock.pipeline.model import Query
 from penstock.streams import aggregates, is_stream_stream, keeps_state, marks
 
 _GUIDE = "Handling Late Data and Watermarking"
@@ -128,8 +129,8 @@ def not_used(subject: Subject) -> Iterator[Finding]:
         for operator in aggregates(plan):
             times = marks(operator.inputs[0]).event_time
             grouped = {part.name for key in operator.keys for part in key.walk()}
-            timed = operator.kind == "aggregate" and operator.keys and times and not times & grouped
-            if timed and not _windows(operator, times) and query.settings.mode != "append":
+            unused = operator.kind == "aggregate" and operator.keys and times and not times & grouped
+            if unused and query.settings.mode != "append" and not _serves_others(subject, query):
                 columns = ", ".join(sorted(f"`{_plain(name)}`" for name in times))
                 yield (
                     f"`{operator.node}` does not group by {columns}, so the watermark drops nothing",
@@ -138,8 +139,11 @@ def not_used(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _windows(operator: Operator, times: frozenset[str]) -> bool:
-    return any(part.name in times for key in operator.keys for part in key.walk())
+def _serves_others(subject: Subject, query: Query) -> bool:
+    """Do the sources feed another query too, which may be the one that needs the watermark?"""
+    ours = {source.name for source in subject.pipeline.sources_of(query.name)}
+    others = [one.name for one in subject.pipeline.queries if one.name != query.name]
+    return any(source.name in ours for other in others for source in subject.pipeline.sources_of(other))
 
 
 def _plain(name: str) -> str:

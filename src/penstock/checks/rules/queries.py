@@ -318,13 +318,13 @@ def setting_of_the_process(subject: Subject) -> Iterator[Finding]:
     "warning",
     wrong="""
     pipeline: nightly
-    sources: {lines: {type: files, path: in, format: text}}
+    sources: {lines: {type: files, path: in, format: text, max_files_per_trigger: 100}}
     sinks: {out: {of: lines, type: console}}
     queries: {lines: {trigger: once}}
     """,
     right="""
     pipeline: nightly
-    sources: {lines: {type: files, path: in, format: text}}
+    sources: {lines: {type: files, path: in, format: text, max_files_per_trigger: 100}}
     sinks: {out: {of: lines, type: console}}
     queries: {lines: {trigger: available_now}}
     """,

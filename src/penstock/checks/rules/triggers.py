@@ -47,14 +47,14 @@ def _plans(subject: Subject, kind: Kind) -> Iterator[tuple[Query, Operator]]:
     sources: {ticks: {type: rate}}
     steps: {counts: {sql: "SELECT value % 10 AS digit, count(*) AS n FROM ticks GROUP BY value % 10"}}
     sinks: {out: {of: counts, type: console}}
-    queries: {counts: {trigger: {continuous: 1 second}, mode: update}}
+    queries: {counts: {trigger: {continuous: 1 second}, mode: complete}}
     """,
     right="""
     pipeline: counted
     sources: {ticks: {type: rate}}
     steps: {counts: {sql: "SELECT value % 10 AS digit, count(*) AS n FROM ticks GROUP BY value % 10"}}
     sinks: {out: {of: counts, type: console}}
-    queries: {counts: {trigger: 1 second, mode: update}}
+    queries: {counts: {trigger: 1 second, mode: complete}}
     """,
 )
 def continuous_operator(subject: Subject) -> Iterator[Finding]:
@@ -384,7 +384,7 @@ def real_time_batch(subject: Subject) -> Iterator[Finding]:
     """,
     right="""
     pipeline: nightly
-    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw, max_offsets_per_trigger: 9999}}
+    sources: {orders: {type: kafka, servers: kafka:9092, topics: [orders], format: raw, max_offsets_per_trigger: 9999}}
     sinks: {out: {of: orders, type: console}}
     queries: {orders: {trigger: available_now}}
     """,
