@@ -29,8 +29,7 @@ def _rocksdb(default: Any, description: str, name: str, **constraints: Any) -> A
 
 
 class State(Spec):
-    """The state store of queries, for the project or for one query. The store and its format are fixed at a
-    checkpoint's birth."""
+    """Where queries keep their state, for the project or for one query. A checkpoint keeps its store and format."""
 
     store: str = Field(
         "rocksdb",
@@ -39,8 +38,8 @@ class State(Spec):
     )
     format: Literal[1, 2] | None = Field(
         None,
-        description="How checkpoints of state are laid out. `2`, which needs RocksDB, names each batch's files apart, so"
-        " that a task that is run twice harms nothing. Default: `2` with RocksDB, else `1`. Fixed at birth.",
+        description="How checkpoints of state are laid out. `2`, which needs RocksDB, names each batch's files apart:"
+        " a task that is run twice harms nothing. Default: `2` with RocksDB, else `1`. Fixed at birth.",
     )
     changelog: bool | None = _rocksdb(
         None,

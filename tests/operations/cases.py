@@ -12,6 +12,9 @@ from textwrap import indent
 from penstock.supervise.loop import QueryView
 from tests.models.collected import held
 
+SETTINGS = "name: test\nspark: {spark.sql.shuffle.partitions: 1}\nstate: {store: hdfs}\n"
+"""A project whose queries open few stores, and open them quickly: what comes out is the same."""
+
 
 @dataclass(frozen=True)
 class Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operations.cases import Case, files, in_order, late_of, pipeline, rows_of
+from tests.operations.cases import SETTINGS, Case, files, in_order, late_of, pipeline, rows_of
 
 _SOURCE = """
   type: files
@@ -18,8 +18,9 @@ ORDERS = files(
     "00:00,1 | 00:00,1 | 00:01,2",
     "00:00,1 | 00:05,1 | 00:06,3",  # the same again, and sent again with another time
     "00:40,4",
-    "00:01,2 | 00:41,5",  # the first is behind the watermark, which is at 00:30
-    "00:42,1",  # the same id, long after
+    "00:41,5",
+    # The first is late: rows are judged by the watermark that the batch before had, 00:30. The same id, long after.
+    "00:01,2 | 00:42,1",
 )
 _EACH_TIME = ["00:00 1", "00:01 2", "00:05 1", "00:06 3", "00:40 4", "00:41 5", "00:42 1"]
 
@@ -43,7 +44,7 @@ CASES = (
     case("by_all", "unmarked", "", _EACH_TIME, "dedup.unbounded"),
     case("by_time", "orders", ", keys: [ID, at]", _EACH_TIME, "dedup.watermark", (1, 0)),
     case(
-        "within",
+        "in_delay",
         "orders",
         ", keys: [id], within_watermark: true",
         ["00:00 1", "00:01 2", "00:06 3", "00:40 4", "00:41 5", "00:42 1"],
@@ -63,7 +64,7 @@ CASES = (
 @pytest.mark.spark
 @pytest.mark.covers(*sorted({feature for case in CASES for feature in case.covers}))
 def test_duplicates_are_left_out(project_at, run_once):
-    root = project_at(pipeline("dedup", SOURCES, CASES), files=ORDERS)
+    root = project_at(pipeline("dedup", SOURCES, CASES), files=ORDERS, settings=SETTINGS)
     in_order(root, ORDERS)
     result = run_once(root)
     assert result.ok, result.problems
@@ -83,7 +84,7 @@ def test_a_key_that_is_no_column(project_at, run_once):
     (problem,) = run_once(project_at(text, files={"in/a.csv": "1,2024-01-01T00:00:00\n"})).problems
     assert problem.code == "DEDUPLICATE001"
     assert problem.message == "`orders` has no column `ordr_id` — did you mean `order_id`?"
-    assert str(problem.where) == "pipelines/p0.yaml:3:56"
+    assert str(problem.where) == "pipelines/p0.yaml:3:55"
 
 
 @pytest.mark.covers("dedup.within.needs-watermark")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operations.cases import Case, files, in_order, late_of, pipeline, rows_of
+from tests.operations.cases import SETTINGS, Case, files, in_order, late_of, pipeline, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -138,7 +138,7 @@ STATIC = (
 
 
 def ran(cases, name, project_at, run_once):
-    root = project_at(pipeline(name, SOURCES, cases), files=ROWS)
+    root = project_at(pipeline(name, SOURCES, cases), files=ROWS, settings=SETTINGS)
     in_order(root, ROWS)
     result = run_once(root)
     assert result.ok, result.problems

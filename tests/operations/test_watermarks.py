@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.operations.cases import Case, files, in_order, late_of, pipeline, rows_of
+from tests.operations.cases import SETTINGS, Case, files, in_order, late_of, pipeline, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -25,14 +25,14 @@ _BOTH = (
 CASES = (
     # The watermark stays at 00:00 while the slow one is at 00:09: nothing is closed, and nothing late.
     Case("slowest", _BOTH, [], ("watermarks.min",), late=(0, 0)),
-    # The watermark is at 00:50 after the first batch: what the slow one brings then is late.
-    Case("fastest", _BOTH, ["00:00 4"], ("watermarks.max",), settings="{watermark_policy: max}", late=(0, 2)),
+    # The watermark is at 00:50 after the first batch: the second closes the window, and in the third it is late.
+    Case("fastest", _BOTH, ["00:00 9"], ("watermarks.max",), settings="{watermark_policy: max}", late=(0, 1)),
 )
 
 
 @pytest.mark.covers("watermarks.min", "watermarks.max")
 def test_the_slowest_or_the_fastest_input_counts(project_at, run_once):
-    root = project_at(pipeline("policies", SOURCES, CASES), files=ROWS)
+    root = project_at(pipeline("policies", SOURCES, CASES), files=ROWS, settings=SETTINGS)
     in_order(root, ROWS)
     result = run_once(root)
     assert result.ok, result.problems

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operations.cases import Case, files, in_order, late_of, pipeline, rows_of
+from tests.operations.cases import SETTINGS, Case, files, in_order, late_of, pipeline, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -26,10 +26,10 @@ VISITS = files(
     "00:01,a,1 | 00:04,a,2 | 00:06,b,3",
     "00:03,a,4 | 00:01,a,1 | 00:12,a,5",
     "00:40,a,6",
-    "00:02,a,7 | 00:02,a,8",  # behind the watermark, which is at 00:30
     "12:00,end,0",
+    "00:02,a,7 | 00:02,a,8",  # late: the batch before had a watermark of 00:30
 )
-_OF_FIVE = "SELECT window, who, sum(n) AS n FROM visits GROUP BY window(at, '5 minutes'), who"
+_OF_FIVE = "SELECT window AS five, who, sum(n) AS n FROM visits GROUP BY window(at, '5 minutes'), who"
 _START = "date_format(window.start, 'HH:mm') AS start"
 CASES = (
     Case(
@@ -51,6 +51,7 @@ CASES = (
         " FROM visits GROUP BY session_window(at, '5 minutes'), who",
         ["00:01 00:09 a 8", "00:06 00:11 b 3", "00:12 00:17 a 5", "00:40 00:45 a 6"],
         ("window.session",),
+        late=(0, 1),
     ),
     Case(
         "session_merged",
@@ -58,6 +59,7 @@ CASES = (
         " FROM visits GROUP BY session_window(at, '5 minutes'), who",
         ["00:01 00:09 a 8", "00:06 00:11 b 3", "00:12 00:17 a 5", "00:40 00:45 a 6"],
         ("window.session.partial",),
+        late=(0, 1),
         settings="{spark: {spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition: true}}",
     ),
     Case(
@@ -70,7 +72,7 @@ CASES = (
     ),
     Case(
         "of_window_time",
-        f"SELECT {_START}, count(*), sum(n) FROM of_five GROUP BY window(window_time(window), '10 minutes')",
+        f"SELECT {_START}, count(*), sum(n) FROM of_five GROUP BY window(window_time(five), '10 minutes')",
         ["00:00 2 11", "00:10 1 5", "00:40 1 6"],
         ("window.time",),
         before={"of_five": _OF_FIVE},
@@ -78,18 +80,18 @@ CASES = (
     Case(
         "of_window",
         "SELECT date_format(again.start, 'HH:mm'), count(*), sum(n)"
-        f" FROM (SELECT window(window, '10 minutes') AS again, n FROM ({_OF_FIVE})) GROUP BY again",
+        f" FROM (SELECT window(five, '10 minutes') AS again, n FROM ({_OF_FIVE})) GROUP BY again",
         ["00:00 2 11", "00:10 1 5", "00:40 1 6"],
         ("window.of-window",),
     ),
     Case(
         "single_then_windows",
-        f"SELECT {_START}, sum(n), count(*) FROM single GROUP BY window(window_time(window), '20 minutes')",
+        f"SELECT {_START}, sum(n), count(*) FROM single GROUP BY window(window_time(ten), '20 minutes')",
         ["00:00 15 3", "00:40 6 1"],
         ("window.of-window",),
         before={
             "apart": "SELECT DISTINCT at, who, n FROM visits",
-            "single": "SELECT window, who, sum(n) AS n FROM apart GROUP BY window(at, '10 minutes'), who",
+            "single": "SELECT window AS ten, who, sum(n) AS n FROM apart GROUP BY window(at, '10 minutes'), who",
         },
         late=(2, 0),  # the first of the three operators sees rows, and the others nothing late
     ),
@@ -111,7 +113,7 @@ CASES = (
 
 @pytest.mark.covers(*sorted({feature for case in CASES for feature in case.covers}))
 def test_windows(project_at, run_once):
-    root = project_at(pipeline("windows", SOURCES, CASES), files=VISITS)
+    root = project_at(pipeline("windows", SOURCES, CASES), files=VISITS, settings=SETTINGS)
     in_order(root, VISITS)
     result = run_once(root)
     assert result.ok, result.problems
