@@ -7,13 +7,14 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.models import deduplication, joins, keyed, windows
 from tests.models.events import Event, Stream, streams
 from tests.models.outcome import Outcome
 from tests.models.trace import Batch, batches_of
 
+few = settings(max_examples=40, deadline=None)
 PATIENT = 1_000
 """A delay after which nothing is late."""
 Model = Callable[[list[Batch]], Outcome]
@@ -38,12 +39,14 @@ def all_rows(outcome: Outcome) -> Counter:
     ],
     ids=["windows", "sessions", "dropped", "dropped within", "visits"],
 )
+@few
 @given(stream=streams())
 def test_every_row_has_one_fate(model: Model, stream: Stream) -> None:
     outcome = model(batches_of(stream, delay=10))
     assert Counter(event for event, _ in outcome.fates) == Counter(events_of(stream))
 
 
+@few
 @given(stream=streams())
 def test_a_row_falls_into_as_many_windows_as_overlap(stream: Stream) -> None:
     outcome = windows.counted(batches_of(stream, delay=10), 10, 5, "append")
@@ -51,6 +54,7 @@ def test_a_row_falls_into_as_many_windows_as_overlap(stream: Stream) -> None:
     assert all(start <= minute < start + 10 for minute in range(40) for start in windows.starts(minute, 10, 5))
 
 
+@few
 @given(stream=streams())
 def test_the_last_word_of_update_is_what_append_says(stream: Stream) -> None:
     batches = batches_of(stream, delay=10)
@@ -62,6 +66,7 @@ def test_the_last_word_of_update_is_what_append_says(stream: Stream) -> None:
     assert {row[:2]: row[2] for row in appended}.items() <= last.items()
 
 
+@few
 @given(stream=streams())
 def test_sessions_of_a_key_never_touch(stream: Stream) -> None:
     found = [windows.Session(event.minute, event.minute + windows.gap(event), [event]) for event in events_of(stream)]
@@ -70,12 +75,14 @@ def test_sessions_of_a_key_never_touch(stream: Stream) -> None:
     assert sum(len(session.events) for session in merged) == len(found)
 
 
+@few
 @given(stream=streams())
 def test_nothing_comes_out_twice(stream: Stream) -> None:
     rows = all_rows(deduplication.dropped(batches_of(stream, delay=PATIENT)))
     assert rows == Counter({(event.key, event.minute, event.value) for event in events_of(stream)})
 
 
+@few
 @given(left=streams(), right=streams())
 def test_joins_of_patient_streams_are_those_of_tables(left: Stream, right: Stream) -> None:
     batches = batches_of(left, right, delay=PATIENT)
@@ -93,6 +100,7 @@ def test_joins_of_patient_streams_are_those_of_tables(left: Stream, right: Strea
     assert all_rows(joins.joined(batches, 10, "left_semi")) == semi
 
 
+@few
 @given(left=streams(), right=streams())
 def test_a_row_is_matched_or_alone_and_never_both(left: Stream, right: Stream) -> None:
     rows = all_rows(joins.joined(batches_of(left, right, delay=10), 10, "left"))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from penstock.engine.records import FAILED
-from penstock.paths import shown
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
 from penstock.records import DECODED, FUTURE
 from penstock.references import Mask
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql
+from penstock.user_code import line_of
 
 _LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 _JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error)(?:: |$)")
@@ -108,7 +106,7 @@ def _place(error: Exception, node: Source | Step) -> Where:
         found = _LINE_POS.search(str(error))
         return text.inside(int(found[1]), int(found[2])) if found else text
     if isinstance(node, Step) and isinstance(node.spec, Python):
-        return _line_of_user(error, node) or node.origin.at("python")
+        return line_of(error) or node.origin.at("python")
     condition = condition_of(error)
     if condition.startswith("PATH_NOT_FOUND"):
         return node.origin.at("path")
@@ -119,21 +117,9 @@ def _place(error: Exception, node: Source | Step) -> Where:
 
 
 def _in_user_code(error: Exception, node: Source | Step) -> Problem:
-    where = _line_of_user(error, node) or node.origin.at("python")
+    where = line_of(error) or node.origin.at("python")
     message = f"step `{node.name}` fails: {type(error).__name__}: {error}"
     return Problem("SPARK005", message, "mend the function", where)
-
-
-def _line_of_user(error: Exception, node: Source | Step) -> Where | None:
-    """The last line of the user's own code that the error passed through."""
-    here = Path(__file__).parent.parent
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/pyspark/" not in frame.filename and "/py4j/" not in frame.filename
-        and not Path(frame.filename).is_relative_to(here)
-    ]  # fmt: skip
-    return Where(shown(frames[-1].filename), frames[-1].lineno or 1) if frames else None
 
 
 def query_failed(error: Exception, query: Query, pipeline: Pipeline, mask: Mask) -> Problem:
