@@ -33,6 +33,12 @@ CODES: tuple[Code, ...] = (
         "A provider of your own must be on Spark's class path before a query starts.",
     ),
     Code("CHECK001", "A report cannot be written", "The folder of the file is not there, or may not be written to."),
+    Code(
+        "STEP001",
+        "A Python step asks for rows while it is declared",
+        "A step says how rows are made; it is called once, before there are any. `count()`, `show()` and `collect()` want"
+        " rows now, and a stream has no end to wait for. Spark refuses them.",
+    ),
     Code("SPEC001", "A file cannot be read", "The file is not there, or this user may not read it."),
     Code(
         "SPEC002", "A file is empty", "A pipeline needs at least a name, a source and a sink.", "# nothing here", _GOOD

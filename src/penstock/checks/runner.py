@@ -18,6 +18,7 @@ from penstock.checks.rules import (
     queries,
     ready_made,
     records,
+    safety,
     state_stores,
     triggers,
 )
@@ -32,6 +33,7 @@ _TOPICS: tuple[ModuleType, ...] = (
     event_time,
     growth,
     queries,
+    safety,
     processors,
     ready_made,
     records,

@@ -19,7 +19,7 @@ from penstock.sinks.sink import SinkSpec
 from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.processor_text import require_processor
-from penstock.transforms.python import FunctionNotFound, Python, parameters_in_source
+from penstock.transforms.python import FunctionNotFound, Python, actions_in_source, parameters_in_source
 from penstock.transforms.step import StepSpec
 
 N = TypeVar("N")
@@ -161,13 +161,28 @@ class _Reader:
                 parameters_in_source(spec.pandas_state.with_, self.root)
             if isinstance(spec, Process) and not spec.process.is_ready_made:
                 require_processor(spec.process.with_, spec.process.options, self.root)
-            return parameters_in_source(spec.python, self.root) if isinstance(spec, Python) else spec.inputs
+            if not isinstance(spec, Python):
+                return spec.inputs
+            inputs = parameters_in_source(spec.python, self.root)
+            self.require_no_actions(spec.python, set(inputs))
+            return inputs
         except FunctionNotFound as error:
             fix = "name a function of a module in the project: `module:function`"
             place = ("pandas_state", "with") if isinstance(spec, PandasState) else ("python",)
             raise UserError(Problem("SPEC012", str(error), fix, origin.at(*place))) from None
         except Fault as fault:
             raise UserError(fault.at(origin.at(*fault.keys))) from None
+
+    def require_no_actions(self, name: str, inputs: set[str]) -> None:
+        """A step's function cannot count or show a stream; of a static table it may."""
+        sources = self.document.data.get("sources")
+        written = sources if isinstance(sources, dict) else {}
+        streams = {one for one in inputs if isinstance(written.get(one), dict) and written[one].get("read") != "static"}
+        for file, line, call in actions_in_source(name, self.root, streams):
+            message = f"`{name}` calls `{call}()` on a stream, which has no end to wait for"
+            fix = "return the rows; look at them with `penstock show`, or count them with an aggregation"
+            place = str(file.relative_to(self.root))
+            self.problems.append(Problem("STEP001", message, fix, Where(place, line)))
 
     def query_settings(self, name: str, data: Any) -> tuple[str, QuerySettings, Origin]:
         path = ("queries", name)

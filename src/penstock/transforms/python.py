@@ -75,6 +75,39 @@ def parameters_in_source(name: str, root: Path) -> tuple[str, ...]:
     return functions[function_name]
 
 
+def actions_in_source(name: str, root: Path, streams: set[str]) -> list[tuple[Path, int, str]]:
+    """Where a step's function asks a stream for rows, as `show()` does: file, line, call. Nothing is run."""
+    module_name, _, function_name = name.partition(":")
+    file = module_file(module_name, root)
+    if file is None or not file.is_relative_to(root):
+        return []
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function_name]
+    calls = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return [(file, call.lineno, call.func.attr) for call in calls
+            if isinstance(call.func, ast.Attribute) and _asks_for_rows(call.func, streams)]  # fmt: skip
+
+
+def _asks_for_rows(method: ast.Attribute, streams: set[str]) -> bool:
+    """`orders.show()` does, and `orders.where(…).count()`; `orders.groupBy(…).count()` does not."""
+    before: ast.expr = method.value
+    methods = []
+    while isinstance(before, (ast.Call, ast.Attribute)):
+        if isinstance(before, ast.Attribute):
+            methods.append(before.attr)
+        before = before.func if isinstance(before, ast.Call) else before.value
+    if not isinstance(before, ast.Name) or before.id not in streams or _LAZY.intersection(methods):
+        return False
+    return method.attr in _ACTIONS
+
+
+_ACTIONS = frozenset(
+    ["collect", "count", "first", "foreach", "foreachPartition", "head", "isEmpty", "show", "tail", "take", "toPandas",
+     "toArrow", "toLocalIterator"]
+)  # fmt: skip
+_LAZY = frozenset(["groupBy", "groupby", "rollup", "cube", "columns", "schema", "dtypes"])
+
+
 @cache
 def _functions_in(file: Path, modified_ns: int) -> dict[str, tuple[str, ...]]:
     """By name, the parameters of a module's functions. Kept as long as the file stays the same."""

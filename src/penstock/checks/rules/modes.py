@@ -199,7 +199,7 @@ def _sends_rows_again(operator: Operator, query: Query) -> bool:
     right="""
     pipeline: first_ones
     sources: {ticks: {type: rate}}
-    steps: {few: {sql: SELECT * FROM ticks LIMIT 10}}
+    steps: {few: {sql: SELECT * FROM ticks WHERE value < 10}}
     sinks: {out: {of: few, type: console}}
     """,
 )

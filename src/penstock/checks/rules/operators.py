@@ -210,7 +210,7 @@ def set_operation(subject: Subject) -> Iterator[Finding]:
     right="""
     pipeline: later
     sources: {ticks: {type: rate}}
-    steps: {rest: {sql: SELECT * FROM ticks WHERE value >= 5 LIMIT 10}}
+    steps: {rest: {sql: SELECT * FROM ticks WHERE value >= 5}}
     sinks: {out: {of: rest, type: console}}
     """,
 )
