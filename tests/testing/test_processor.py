@@ -147,6 +147,8 @@ class Careless(StatefulProcessor):
         self.items = handle.getListState("items", "n LONG")
         if self.act == "timer in init":
             handle.registerTimer(1)
+        if self.act == "twice":
+            handle.getListState("pair", "n LONG")
         if self.act == "ttl":
             handle.getValueState("brief", "n LONG", 1_000)
 
@@ -175,6 +177,7 @@ class Careless(StatefulProcessor):
         ("timer", "none", "timers need"),
         ("timer in init", "event_time", "belong to a key"),
         ("ttl", "event_time", "has a TTL"),
+        ("twice", "none", "declared twice"),
     ],
 )
 def test_what_spark_refuses_is_refused(act, time, said):

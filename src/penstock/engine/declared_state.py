@@ -64,6 +64,8 @@ class _Notes:
         """Nothing to do: it is a call of `init`, and changes no declaration."""
 
     def _note(self, name: str, kind: str, schema: Any, ttl_ms: int | None, map_key: Any = None) -> None:
+        if name in {variable.name for variable in self.variables}:
+            raise ValueError(f"state `{name}` is declared twice")
         self.variables.append(StateVariable(name, kind, self._key, (_json(schema),), map_key, ttl_ms is not None))
 
 

@@ -95,6 +95,7 @@ class ProcessorTester:
 
     def _begin(self) -> None:
         self._handle.initialising = True
+        self._handle.declared.clear()
         try:
             self._processor.init(self._handle)  # type: ignore[arg-type]
         finally:

@@ -192,6 +192,8 @@ class Handle:
         self.variables: dict[str, Variable] = {}
         self.timers: set[tuple[int, Key]] = set()
         self.initialising = False
+        self.declared: set[str] = set()
+        """What this `init` has named so far."""
 
     def getValueState(self, stateName: str, schema: Any, ttlDurationMs: int | None = None) -> ValueState:  # noqa: N802, N803
         return ValueState(self._variable(stateName, "value", schema, ttlDurationMs))
@@ -231,6 +233,9 @@ class Handle:
             raise WrongUse(f"state `{name}` has a TTL, which goes by `time: processing_time` only")
         if ttl_ms is not None and ttl_ms <= 0:
             raise WrongUse(f"state `{name}` has a TTL of {ttl_ms} ms: it must be more than 0")
+        if name in self.declared:
+            raise WrongUse(f"state `{name}` is declared twice")
+        self.declared.add(name)
         found = self.variables.setdefault(name, Variable(name, kind, self._clock, width(schema), ttl_ms))
         found.columns, found.ttl_ms = width(schema), ttl_ms
         return found
