@@ -125,7 +125,7 @@ def table_that_changes(subject: Subject) -> Iterator[Finding]:
     A stream of a Delta or Iceberg table expects rows to be added. The first commit that changes one stops the query.
     """
     sinks = [sink for pipeline in (subject.pipeline, *subject.others) for sink in pipeline.sinks]
-    changed = [sink for sink in sinks if getattr(sink.spec, "write", None) in ("upsert", "overwrite")]
+    changed = [sink for sink in sinks if getattr(sink.spec, "writes", None) in ("upsert", "overwrite")]
     for source in subject.pipeline.sources:
         if source.spec.type not in ("delta", "iceberg") or source.spec.is_static or _takes_changes(source):
             continue
