@@ -54,9 +54,9 @@ CASES = (
     Case(
         "by_distinct",
         "SELECT date_format(at, 'HH:mm'), id FROM (SELECT DISTINCT at, id FROM orders)",
-        _EACH_TIME,
+        _EACH_TIME[:4],  # an aggregation: a row comes out when the watermark has passed it, and groups are late
         ("dedup.watermark",),
-        late=(1, 0),
+        late=(0, 1),
     ),
 )
 

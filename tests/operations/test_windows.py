@@ -90,7 +90,7 @@ CASES = (
         ["00:00 15 3", "00:40 6 1"],
         ("window.of-window",),
         before={
-            "apart": "SELECT DISTINCT at, who, n FROM visits",
+            "apart": "deduplicate: {of: visits}",
             "single": "SELECT window AS ten, who, sum(n) AS n FROM apart GROUP BY window(at, '10 minutes'), who",
         },
         late=(2, 0),  # the first of the three operators sees rows, and the others nothing late

@@ -10,7 +10,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.checks.rules.modes import plans
 from penstock.durations import to_milliseconds
 from penstock.facts import Expression, Operator
-from penstock.pipeline.model import Query
+from penstock.pipeline.model import Query, Source
 from penstock.streams import aggregates, is_stream_stream, keeps_state, marks
 
 _GUIDE = "Handling Late Data and Watermarking"
@@ -331,6 +331,46 @@ def idle_input_delays(subject: Subject) -> Iterator[Finding]:
                     "remove `spark.sql.streaming.noDataMicroBatches.enabled: false`",
                     query.origin.at("spark", "spark.sql.streaming.noDataMicroBatches.enabled"),
                 )
+
+
+@rule(
+    "WATERMARK005",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: trimmed
+    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
+    steps:
+      whole: {sql: "SELECT date_trunc('minute', timestamp) AS minute, value FROM ticks",
+              watermark: {column: minute, delay: 1 minute}}
+    sinks: {out: {of: whole, type: console}}
+    """,
+    right="""
+    pipeline: trimmed
+    sources: {ticks: {type: rate}}
+    steps:
+      whole: {sql: "SELECT date_trunc('minute', timestamp) AS minute, value FROM ticks",
+              watermark: {column: minute, delay: 1 minute}}
+    sinks: {out: {of: whole, type: console}}
+    """,
+)
+def set_twice(subject: Subject) -> Iterator[Finding]:
+    """Rows that have a watermark cannot get another.
+
+    Spark says so only in the first batch. Set it once: on the source, or on the step that makes the time.
+    """
+    for step in subject.pipeline.steps:
+        if step.spec.watermark is None:
+            continue
+        for node in subject.pipeline.upstream(step.name):
+            static = isinstance(node, Source) and node.spec.is_static
+            if node.name != step.name and node.spec.watermark is not None and not static:
+                yield (
+                    f"step `{step.name}` sets a watermark, and the rows of `{node.name}` that it is made from have one",
+                    "remove one of the two",
+                    step.origin.at("watermark"),
+                )
+                break
 
 
 def _time_functions(subject: Subject, *names: str) -> Iterator[tuple[Operator, Expression]]:
