@@ -85,6 +85,12 @@ def test_a_ranking_of_all_time_keeps_its_places():
     assert tested.batch([row(1, 3), row(1, None)]) == []
 
 
+def test_the_least_first():
+    tested = made("top_n", n=2, by="value", order="least")
+    assert [told.value for told in tested.batch([row(1, 5), row(2, 3), row(3, 4)])] == [3, 4]
+    assert [(told.rank, told.value) for told in tested.batch([row(4, 1)])] == [(1, 1), (2, 3)]
+
+
 @pytest.mark.parametrize(("forget_after", "status"), [(None, "returned"), ("1 hour", "seen")])
 def test_an_absent_key_is_kept_until_it_is_forgotten(forget_after, status):
     tested = made("last_seen", time="at", absent_after="10 minutes", forget_after=forget_after)
