@@ -16,7 +16,7 @@ demo: setup  ## the main job on embedded parts, live
 
 test:  ## all tests, on the real engine, a real broker and a real database
 	@sh scripts/setup.sh tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup  ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

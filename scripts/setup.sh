@@ -1,12 +1,13 @@
 #!/bin/sh
 # Makes .venv from requirements.lock and sees to Java 17 or newer. Needs a shell and Python 3.11 or newer.
-# With the argument `tests` it also sees to a PostgreSQL server, which only the tests need.
+# With the argument `tests` it also sees to a PostgreSQL server and to the newest Spark, which only the tests need.
 # Safe to run again: what is already there is left alone. Never asks for a password.
 set -eu
 cd "$(dirname "$0")/.."
 
 venv=.venv
 stamp_file=$venv/.stamp
+newest_spark=$venv/spark-4.3
 java_sentence="install Java 17 or newer (\`apt-get install openjdk-17-jre-headless\`, or Java 17 from the system's packages), then run this again"
 postgres_sentence="install its server (\`apt-get install postgresql\`, or PostgreSQL from the system's packages), then run this again"
 
@@ -83,6 +84,16 @@ install_packages() {
 
 pip() {
     "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"
+}
+
+# Another Spark beside the installed one, for the tests that ask both.
+install_newest_spark() {
+    stamp=$(cksum <tests/judge/spark-4.3.lock)
+    [ "$(cat "$newest_spark/.stamp" 2>/dev/null)" = "$stamp" ] && return
+    say "installing Spark 4.3 for the tests"
+    rm -rf "$newest_spark"
+    pip install --require-hashes --no-deps --target "$newest_spark" -r tests/judge/spark-4.3.lock || stop "the packages of tests/judge/spark-4.3.lock could not be installed (see above)"
+    echo "$stamp" >"$newest_spark/.stamp"
 }
 
 # --- Java ---
@@ -166,5 +177,6 @@ see_to_postgres() {
 install_packages
 see_to_java
 if [ "${1:-}" = tests ]; then
+    install_newest_spark
     see_to_postgres
 fi

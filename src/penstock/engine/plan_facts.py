@@ -81,7 +81,9 @@ _STATEFUL_NAMES = (
     "EventTimeWatermark",
     "StateStore",
     "SessionWindowStateStore",
-    "Streaming",
+    "StreamingDeduplicate",
+    "StreamingGlobalLimit",
+    "StreamingSymmetricHashJoin",
     "TransformWithState",
     "FlatMapGroupsInPandasWithState",
 )
@@ -98,7 +100,13 @@ def plan_of(rows: DataFrame, node: str, nodes: Sequence[str]) -> Operator:
 def explained(rows: DataFrame) -> tuple[str, tuple[str, ...]]:
     """Spark's plans as it prints them, and the operators with state that it put into the last one."""
     frame: Any = rows
-    text: str = frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "extended")
+    session = frame.sparkSession
+    execution = session._jvm.org.apache.spark.sql.execution
+    # Of a stream, only the command plans as a running query does.
+    asked = execution.command.ExplainCommand(
+        frame._jdf.queryExecution().analyzed(), execution.ExplainMode.fromString("extended")
+    )
+    text: str = asked.run(session._jsparkSession).apply(0).getString(0)
     physical = text.partition("== Physical Plan ==")[2]
     names = (re.sub(r"^[\s:+*|()\d-]*", "", line).split(" ")[0] for line in physical.splitlines())
     return text.strip(), tuple(name for name in names if name.startswith(_STATEFUL_NAMES))

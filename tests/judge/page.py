@@ -1,0 +1,61 @@
+"""The page in the docs that tells how often Penstock and Spark agreed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Report = Mapping[str, Any]
+"""What `python -m tests.judge` writes: the Spark, and its verdicts."""
+
+SEEDS = (
+    ("Session windows in mode `update`", "refused (MODE002): `append` or `complete`"),
+    ("Mode `complete` into Kafka, and for code that gets whole batches", "accepted, as long as the query aggregates"),
+    ("The memory sink in mode `update`", "accepted"),
+    ("`LIMIT` in mode `append`", "accepted; it counts over the query's whole life (LIMIT001). Refused in `update`"),
+    ("`SELECT DISTINCT`", "an aggregation over all columns: refused in `append` unless one of them has a watermark"),
+    ("Sorting", "accepted in mode `complete` after an aggregation"),
+    ("`ROLLUP` and `GROUPING SETS`", "judged as any other aggregation"),
+    ("`EXCEPT` of a stream and a static table", "accepted by the checker; see the table for what a start says"),
+)
+"""Where books on streaming differ from each other, and what Spark does."""
+
+
+def page(reports: Sequence[Report]) -> str:
+    """The whole page."""
+    lines = [
+        "# Spark is the judge",
+        "",
+        "Every combination of operation, output mode, trigger, sink, join and watermark below was put before Penstock and",
+        "before Spark. Spark was asked twice: its own checker, and, where that accepts, by a start for one batch. They",
+        "agree when Penstock refuses what Spark refuses, by a rule with a name, and refuses nothing that Spark runs.",
+        "Penstock answered twice too: from the plan that Spark made, and from the text alone, as `check --fast` does.",
+        "",
+        "`python -m tests.judge OUT.json` asks the installed Spark; `make test` asks both and compares this page.",
+        "",
+    ]
+    for report in reports:
+        lines += _table(report)
+    lines += ["## Where Spark differs from what is written about it", "", "| | Spark |", "|---|---|"]
+    lines += [f"| {what} | {verdict} |" for what, verdict in SEEDS]
+    lines += ["", "## The rules that refuse", "", "| rule | cases |", "|---|---|"]
+    codes = Counter(code for verdict in reports[0]["verdicts"] for code in verdict["by_plan"])
+    lines += [f"| [{code}](../problems/{code}.md) | {count} |" for code, count in sorted(codes.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _table(report: Report) -> list[str]:
+    verdicts = report["verdicts"]
+    agreed = sum(verdict["agrees"] for verdict in verdicts)
+    lines = [f"## Spark {report['spark']}: agree {agreed} of {len(verdicts)}", ""]
+    lines += ["| | cases | Spark refuses | when asked | only at the start | Spark runs |", "|---|---|---|---|---|---|"]
+    for family in dict.fromkeys(verdict["family"] for verdict in verdicts):
+        of_family = [verdict for verdict in verdicts if verdict["family"] == family]
+        stages = Counter(verdict["stage"] for verdict in of_family)
+        refused = len(of_family) - stages[""]
+        asked = stages["declared"] + stages["asked"]
+        lines.append(
+            f"| {family} | {len(of_family)} | {refused} | {asked} | {stages['started']} | {stages['']} |"
+        )
+    return [*lines, ""]
