@@ -103,7 +103,7 @@ def _query(tree: exp.Expr, outer: Mapping[str, Shape]) -> Shape:
 
 def _ends(tree: exp.Expr) -> Shape:
     return {
-        "order": tree.args.get("order") is not None,
+        "order": any(tree.args.get(key) is not None for key in ("order", "sort", "cluster")),
         "limit": tree.args.get("limit") is not None,
         "offset": tree.args.get("offset") is not None,
     }

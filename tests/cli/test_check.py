@@ -1,0 +1,116 @@
+"""`penstock check`: what it prints for people, editors and CI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import place
+
+SORTED = """\
+pipeline: sorted_ticks
+sources: {ticks: {type: rate}}
+steps:
+  newest: {sql: SELECT * FROM ticks ORDER BY value DESC}
+sinks: {out: {of: newest, type: console}}
+"""
+COUNTS = """\
+pipeline: counts
+sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
+steps:
+  minutes: {sql: "SELECT window, count(*) AS n FROM ticks GROUP BY window(timestamp, '1 minute')"}
+sinks: {out: {of: minutes, type: console}}
+"""
+PYTHON = """\
+pipeline: python_steps
+sources:
+  ticks: {type: rate}
+  known: {type: files, path: known, format: {type: csv, schema: value BIGINT}, read: static}
+steps: {odd: {python: steps:odd}}
+sinks: {out: {of: odd, type: console}}
+"""
+STEPS = """\
+def odd(ticks, known):
+    ticks.show()
+    wanted = [row.value for row in known.collect()]
+    counted = ticks.groupBy("value").count()
+    return ticks.where("value % 2 = 1").limit(ticks.where("value > 3").count())
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    place(tmp_path / "penstock.yaml", "name: shop\n")
+    return tmp_path
+
+
+def test_problems_stand_under_the_name_of_their_pipeline(penstock, project):
+    place(project / "pipelines/one.yaml", SORTED)
+    place(project / "pipelines/two.yaml", SORTED.replace("sorted_ticks", "other").replace("ORDER BY", "SORT BY"))
+    ended = penstock("check", "--fast", at=project)
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    headings = [line.split(" ")[0] for line in lines if line.endswith("───")]
+    assert headings == ["sorted_ticks", "other"]
+    assert "  pipelines/one.yaml:4:37" in lines
+    assert lines[-1] == "2 errors"
+
+
+def test_sarif_for_editors_and_ci(penstock, project):
+    place(project / "pipelines/one.yaml", SORTED)
+    ended = penstock("check", "--fast", "--sarif", "found.sarif", at=project)
+    assert ended.code == 1
+    (run,) = json.loads((project / "found.sarif").read_text())["runs"]
+    (result,) = run["results"]
+    assert (result["ruleId"], result["level"]) == ("OPERATION001", "error")
+    place_ = result["locations"][0]["physicalLocation"]
+    assert place_["artifactLocation"]["uri"] == "pipelines/one.yaml"
+    assert place_["region"] == {"startLine": 4, "startColumn": 37}
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "OPERATION001"
+    on_screen = penstock("check", "--fast", "--sarif", "-", at=project)
+    assert json.loads(on_screen.out)["version"] == "2.1.0"
+
+
+def test_a_report_that_cannot_be_written_is_told(penstock, project):
+    place(project / "pipelines/one.yaml", SORTED)
+    ended = penstock("check", "--fast", "--sarif", "no/such/folder.sarif", at=project)
+    assert ended.code == 1
+    assert "CHECK001" in ended.out + ended.err
+
+
+def test_a_plan_needs_spark(penstock, project):
+    place(project / "pipelines/one.yaml", COUNTS)
+    assert penstock("check", "--fast", "--show-plan", at=project).code == 2
+
+
+def test_explain_names_the_section_of_the_guide(penstock):
+    assert "Unsupported Operations" in penstock("explain", "OPERATION001").out
+
+
+def test_a_step_that_counts_a_stream_is_told_at_its_line(penstock, project):
+    place(project / "pipelines/one.yaml", PYTHON)
+    place(project / "steps.py", STEPS)
+    found = penstock("check", "--fast", "--json", at=project).json["problems"]
+    assert [(one["code"], one["where"]["file"], one["where"]["line"]) for one in found] == [
+        ("STEP001", "steps.py", 2),
+        ("STEP001", "steps.py", 5),
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("on_shared_spark")
+class TestWithSpark:
+    def test_it_shows_the_plan_and_the_state_that_spark_puts_in(self, penstock, project):
+        place(project / "pipelines/one.yaml", COUNTS)
+        ended = penstock("check", "--show-plan", at=project)
+        assert ended.code == 0
+        assert "== Physical Plan ==" in ended.out
+        assert "with state: StateStoreSave, StateStoreRestore, EventTimeWatermark" in ended.out
+
+    def test_what_spark_refuses_is_told_in_our_words_at_the_users_line(self, penstock, project):
+        place(project / "pipelines/one.yaml", SORTED)
+        (problem,) = penstock("check", "--json", at=project).json["problems"]
+        assert problem["code"] == "OPERATION001"
+        assert problem["where"] == {"file": "pipelines/one.yaml", "line": 4, "column": 37}
