@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cache import Memory
 from penstock.transforms import sql_parser
-from penstock.version import VERSION
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -48,7 +48,8 @@ def shape_of(sql: str) -> Shape | None:
 
 @cache
 def _memory() -> Memory:
-    return Memory(f"shape-{VERSION}-{sql_parser.stamp()}")
+    # What was found is known for this reader and that parser.
+    return Memory(f"shape-{Path(__file__).stat().st_mtime_ns}-{sql_parser.stamp()}")
 
 
 def _shape_of(sql: str) -> Shape | None:
