@@ -560,11 +560,11 @@ def test_batches_are_refused_one_by_one(folder, kind):
     it = folder(kind, "add", max_files_per_trigger=1)
     it.put("a", {"id": 1})
     it.run()
-    for number in range(2, 5):
+    for number in (2, 3):
         it.put(f"b{number}", {"id": number, f"c{number}": number})
     it.run()
-    assert it.restarts == 3
-    assert it.rows() == [{"id": 1}, {"id": 2, "c2": 2}, {"id": 3, "c3": 3}, {"id": 4, "c4": 4}]
+    assert it.restarts == 2
+    assert it.rows() == [{"id": 1}, {"id": 2, "c2": 2}, {"id": 3, "c3": 3}]
 
 
 def test_names_of_files_are_no_patterns(folder):
