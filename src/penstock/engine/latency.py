@@ -30,9 +30,7 @@ class Profile:
     settings: dict[str, str]
 
 
-def profile(
-    query: Query, cores: int, project: Mapping[str, str] | None = None, state: State | None = None
-) -> Profile:
+def profile(query: Query, cores: int, project: Mapping[str, str] | None = None, state: State | None = None) -> Profile:
     """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets.
 
     `state` is the project's; of both, Spark's own settings win.
