@@ -1,4 +1,4 @@
-"""Writes docs/reference/agreement.md from what `python -m tests.judge` wrote: `… write_agreement.py 4.1.json 4.3.json`."""
+"""Writes docs/reference/agreement.md from the files that `python -m tests.judge` wrote, one for each Spark."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ CODES: tuple[Code, ...] = (
     Code(
         "STEP001",
         "A Python step asks for rows while it is declared",
-        "A step says how rows are made; it is called once, before there are any. `count()`, `show()` and `collect()` want"
-        " rows now, and a stream has no end to wait for. Spark refuses them.",
+        "A step says how rows are made; it is called once, before there are any. `count()`, `show()` and `collect()`"
+        " want rows now, and a stream has no end to wait for. Spark refuses them.",
     ),
     Code("SPEC001", "A file cannot be read", "The file is not there, or this user may not read it."),
     Code(
@@ -533,8 +533,8 @@ CODES: tuple[Code, ...] = (
     Code(
         "PROCESS007",
         "The `init` of a processor fails",
-        "Spark calls `init` before the first row, on the driver and in every task. It names the state variables and does"
-        " nothing else that can fail.",
+        "Spark calls `init` before the first row, on the driver and in every task. It names the state variables and"
+        " does nothing else that can fail.",
     ),
     Code(
         "PROCESS008",
@@ -552,8 +552,8 @@ CODES: tuple[Code, ...] = (
     Code(
         "STATE002",
         "A state variable is of another kind than its checkpoint has it",
-        "A value, a list and a map are kept in different ways, and so is state with a TTL. Under its old name a variable"
-        " stays what it is.",
+        "A value, a list and a map are kept in different ways, and so is state with a TTL. Under its old name a"
+        " variable stays what it is.",
     ),
     Code(
         "STATE003",

@@ -134,6 +134,8 @@ def _bounds(condition: Expression, other_times: frozenset[str]) -> bool:
 
 
 def _terms(expression: Expression, negative: bool) -> list[tuple[Expression, bool]]:
+    if expression.name == "cast":
+        return _terms(expression.arguments[0], negative)
     if expression.name == "+":
         return [term for one in expression.arguments for term in _terms(one, negative)]
     if expression.name == "-" and len(expression.arguments) == 1:

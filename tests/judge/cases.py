@@ -185,13 +185,13 @@ def _steps() -> Iterator[Case]:
 
 def _joins() -> Iterator[Case]:
     kinds = {"a": "stream", "b": "stream", "s": "static"}
-    for join, (left, right), (bound, on), watermark, mode in product(JOINS, SIDES, BOUNDS.items(), (False, True), MODES):
+    for join, (left, right), bound, watermark, mode in product(JOINS, SIDES, BOUNDS, (False, True), MODES):
         static = "s" in (left, right)
         if static and (bound != "key" or not watermark):
             continue  # time bounds nothing there
         if not static and mode != "append" and not (bound == "bound" and watermark):
             continue  # in other modes it is refused or not whatever the bound is
-        sql = f"SELECT l.k FROM {left} l {join} {right} r ON {on}"
+        sql = f"SELECT l.k FROM {left} l {join} {right} r ON {BOUNDS[bound]}"
         name = f"{kinds[left]} {join} {kinds[right]}, {bound}, {_with(watermark)}, {mode}"
         yield Case("join", name, pipeline(f"q: {{sql: {sql!r}}}", mode, watermark))
 

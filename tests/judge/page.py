@@ -27,7 +27,7 @@ def page(reports: Sequence[Report]) -> str:
     lines = [
         "# Spark is the judge",
         "",
-        "Every combination of operation, output mode, trigger, sink, join and watermark below was put before Penstock and",
+        "Every combination of operation, output mode, trigger, sink, join and watermark was put before Penstock and",
         "before Spark. Spark was asked twice: its own checker, and, where that accepts, by a start for one batch. They",
         "agree when Penstock refuses what Spark refuses, by a rule with a name, and refuses nothing that Spark runs.",
         "Penstock answered twice too: from the plan that Spark made, and from the text alone, as `check --fast` does.",
@@ -55,7 +55,5 @@ def _table(report: Report) -> list[str]:
         stages = Counter(verdict["stage"] for verdict in of_family)
         refused = len(of_family) - stages[""]
         asked = stages["declared"] + stages["asked"]
-        lines.append(
-            f"| {family} | {len(of_family)} | {refused} | {asked} | {stages['started']} | {stages['']} |"
-        )
+        lines.append(f"| {family} | {len(of_family)} | {refused} | {asked} | {stages['started']} | {stages['']} |")
     return [*lines, ""]

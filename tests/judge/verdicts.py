@@ -33,6 +33,8 @@ def batch(rows, number):
 def row(row):
     pass
 '''
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "1ms"}
 JUDGES = [rule for rule in rules() if rule.kind in ("engine", "start")]
 
 
@@ -64,9 +66,10 @@ def verdicts(engine: Engine, root: Path, cases: Iterable[Case]) -> Iterator[Verd
     _project_at(root)
     use_modules_of(root)
     engine.use_modules_of(root)
-    session = engine.session({"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "1ms"})
+    plain = engine.session(SETTINGS)
+    with_rocksdb = engine.session(SETTINGS | {"spark.sql.streaming.stateStore.providerClass": ROCKSDB})
     for number, case in enumerate(cases):
-        yield _verdict(engine, session, root, case, number)
+        yield _verdict(engine, with_rocksdb if case.family == "step" else plain, root, case, number)
 
 
 def _project_at(root: Path) -> None:

@@ -74,7 +74,7 @@ _LISTS = ("projectList", "aggregateExpressions", "metrics", "windowExpressions")
 _KEYS = ("groupingExpressions", "keys", "groupingAttributes", "eventTime")
 _THROUGH = ("SubqueryAlias", "View")
 """Names around an operator, and no operators."""
-_WRAPPERS = ("Cast", "KnownNullable", "DatetimeSub", "PromotePrecision", "TempResolvedColumn")
+_WRAPPERS = ("KnownNullable", "DatetimeSub", "PromotePrecision", "TempResolvedColumn")
 """Expressions that leave a column what it is, for our purposes."""
 
 _STATEFUL_NAMES = (
@@ -114,16 +114,23 @@ def explained(rows: DataFrame) -> tuple[str, tuple[str, ...]]:
 
 def operators(plan: Sequence[_Json], node: str, nodes: Sequence[str]) -> Operator:
     """The tree of a plan, which Spark writes as a list: each operator before its inputs."""
-    return _operator(iter(plan), node, frozenset(nodes))
+    return _operator(iter(plan), node, frozenset(nodes), {})
 
 
-def _operator(plan: Iterator[_Json], node: str, nodes: frozenset[str]) -> Operator:
+def _operator(plan: Iterator[_Json], node: str, nodes: frozenset[str], shared: dict[int, Operator]) -> Operator:
+    """The next operator; `shared` gets the queries of a WITH, which stand before what uses them."""
     this = next(plan)
     name = _short(this["class"])
     if name in _THROUGH:
         inside = _alias(this) or node
-        return _operator(plan, inside if inside in nodes else node, nodes)
-    inputs = tuple(_operator(plan, node, nodes) for _ in range(this["num-children"]))
+        return _operator(plan, inside if inside in nodes else node, nodes, shared)
+    inputs = tuple(_operator(plan, node, nodes, shared) for _ in range(this["num-children"]))
+    if name == "CTERelationDef":
+        shared[this["id"]] = inputs[0]
+    if name == "WithCTE":
+        return inputs[-1]
+    if name == "CTERelationRef" and this["cteId"] in shared:
+        return _renamed(shared[this["cteId"]], this, node)
     kind = _KINDS.get(name, "source" if not inputs else "other")
     if "Command" in name:
         kind = "command"
@@ -142,6 +149,22 @@ def _operator(plan: Iterator[_Json], node: str, nodes: frozenset[str]) -> Operat
     )
 
 
+def _renamed(operator: Operator, reference: _Json, node: str) -> Operator:
+    """A query of a WITH where it is used: the same columns under ids of their own."""
+    given = [_expression(attribute) for attribute in reference["output"]]
+    columns = tuple(
+        Column(new.name, Expression(old, "column")) for new, old in zip(given, _ids(operator), strict=False)
+    )
+    return Operator("project", node, (operator,), name="CTERelationRef", columns=columns)
+
+
+def _ids(operator: Operator) -> list[str]:
+    """The ids of what an operator gives, as far as the plan tells."""
+    if operator.columns is not None:
+        return [column.id for column in operator.columns]
+    return [one for below in operator.inputs for one in _ids(below)]
+
+
 def _keys(this: _Json, kind: OperatorKind, inputs: tuple[Operator, ...]) -> Iterator[Expression]:
     for field in _KEYS:
         found = this.get(field) or ()
@@ -158,6 +181,8 @@ def _columns(this: _Json, kind: OperatorKind) -> tuple[Column, ...] | None:
     for field in _LISTS:
         if kind in ("project", "aggregate") and field in this:
             return tuple(_column(expression) for expression in this[field])
+    if _short(this["class"]) == "Expand":
+        return tuple(map(_expanded, this["output"], this["projections"][0]))
     if kind in ("process", "pandas_state"):
         return tuple(_column(expression) for expression in this.get("outputAttrs") or ())
     return None
@@ -169,6 +194,11 @@ def _column(expression: Sequence[_Json]) -> Column:
         return Column(_id(first), _marked(first, _expression(expression[1:])))
     made_of = _expression(expression)
     return Column(made_of.name, made_of)
+
+
+def _expanded(attribute: Sequence[_Json], first: Sequence[_Json]) -> Column:
+    """A column of several copies of each row, as a sliding window makes them."""
+    return Column(_id(attribute[0]), _marked({**attribute[0], "explicitMetadata": {}}, _expression(first)))
 
 
 def _marked(alias: _Json, made_of: Expression) -> Expression:

@@ -190,7 +190,7 @@ def _expression(tree: exp.Expr) -> list[Any]:
     """`["c", table, name]`, `["k", value]`, or `["f", name, is distinct, …]` with the arguments."""
     from sqlglot import exp
 
-    if isinstance(tree, (exp.Paren, exp.Cast, exp.Alias)):
+    if isinstance(tree, (exp.Paren, exp.Alias)):
         return _expression(tree.this)
     if isinstance(tree, (exp.Column, exp.Identifier)):
         return ["c", tree.text("table").lower(), tree.name.lower()]

@@ -276,3 +276,40 @@ def pandas_state_in_another_mode(subject: Subject) -> Iterator[Finding]:
                     "aggregate after it, or in another query",
                     places.of_operator(subject, one),
                 )
+
+
+@rule(
+    "MODE007",
+    needs="plan",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: minus
+    sources:
+      ticks: {type: rate}
+      known: {type: files, path: known, format: {type: csv, schema: value BIGINT}, read: static}
+    steps: {rest: {sql: SELECT value FROM ticks EXCEPT SELECT value FROM known}}
+    sinks: {out: {of: rest, type: console}}
+    """,
+    right="""
+    pipeline: minus
+    sources:
+      ticks: {type: rate}
+      known: {type: files, path: known, format: {type: csv, schema: value BIGINT}, read: static}
+    steps: {rest: {sql: SELECT t.value FROM ticks t LEFT ANTI JOIN known k ON t.value = k.value}}
+    sinks: {out: {of: rest, type: console}}
+    """,
+)
+def except_in_append(subject: Subject) -> Iterator[Finding]:
+    """EXCEPT groups equal rows, and in mode `append` a group must end.
+
+    Spark takes it as an aggregation over all columns, and finds out in the first batch that none has a watermark.
+    """
+    for query, plan in plans(subject):
+        for operator in plan.walk() if query.settings.mode == "append" else ():
+            if operator.kind == "except" and not operator.inputs[1].is_streaming and not marks(operator).event_time:
+                yield (
+                    f"`{operator.node}` uses EXCEPT in mode `append`, and no column of it has a watermark",
+                    "use `LEFT ANTI JOIN`, which needs no state",
+                    places.of_operator(subject, operator, r"\bEXCEPT\b"),
+                )

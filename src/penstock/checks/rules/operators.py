@@ -416,8 +416,9 @@ def stream_in_a_condition(subject: Subject) -> Iterator[Finding]:
 
     A condition needs all rows of the subquery at once, and a stream never has them all.
     """
-    for query, plan in plans(subject):
-        for operator in plan.walk():
+    for query in subject.pipeline.queries:
+        plan = subject.plan(query)
+        for operator in plan.walk() if plan else ():
             if any(one.is_streaming for one in operator.subqueries):
                 yield (
                     f"`{operator.node}` reads a stream inside a condition or an expression, in query `{query.name}`",
