@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from penstock.engine import session
+from penstock.engine.broker import Broker
 from tests.judge.cases import cases
 from tests.judge.verdicts import verdicts
+from tests.services import create_topic
 
 SETTINGS = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 def main(out: Path, only: str = "") -> None:
-    with tempfile.TemporaryDirectory(prefix="penstock-judge-") as folder:
-        engine = session.start("judge", SETTINGS, Path(folder), connectors=("local-fs",))
+    with tempfile.TemporaryDirectory(prefix="penstock-judge-") as folder, ExitStack() as cleanup:
+        broker = cleanup.enter_context(Broker(Path(folder) / "kafka", auto_create_topics=False))
+        os.environ["JUDGE_KAFKA"] = broker.servers
+        for topic in ("a", "b", "out"):
+            create_topic(broker.servers, topic)
+        engine = session.start("judge", SETTINGS, Path(folder), connectors=("kafka", "local-fs"))
         began = time.monotonic()
         found = [verdict.to_json() for verdict in verdicts(engine, Path(folder), [c for c in cases() if only in c.id])]
         spark = engine.spark.version

@@ -165,7 +165,7 @@ class Case:
 
 def cases() -> tuple[Case, ...]:
     """All of them, always in the same order."""
-    return (*_operations(), *_steps(), *_joins(), *_sinks())
+    return (*_operations(), *_steps(), *_joins(), *_sinks(), *_continuous(), *_real_time())
 
 
 def _operations() -> Iterator[Case]:
@@ -213,6 +213,103 @@ def _sinks() -> Iterator[Case]:
             continue
         text = pipeline(f"q: {{sql: {sql!r}}}", mode, True, sink=sink, trigger=trigger)
         yield Case("sink", f"{kind} to {name}, {mode}, trigger {trigger}", text)
+
+
+CONTINUOUS = {
+    "project": "SELECT value + 1 AS v FROM a",
+    "filter": "SELECT * FROM a WHERE value > 1",
+    "clock": "SELECT value, current_timestamp() AS now FROM a",
+    "explode": "SELECT explode(array(value, value)) AS v FROM a",
+    "count": "SELECT count(*) AS n FROM a",
+    "distinct": "SELECT DISTINCT value FROM a",
+    "limit": "SELECT * FROM a LIMIT 3",
+    "union": "SELECT value FROM a UNION ALL SELECT value FROM b",
+    "join": "SELECT a.value FROM a JOIN b ON a.value = b.value",
+    "row id": "SELECT monotonically_increasing_id() AS id FROM a",
+}
+"""Over streams of `rate`, the one source that both modes of processing can do without a broker."""
+
+
+def _continuous() -> Iterator[Case]:
+    def case(name: str, sql: str, mode: str = "append", sink: str = "type: memory", source: str = "type: rate") -> Case:
+        trigger = "{continuous: 1 second}"
+        return Case("continuous", name, _streams(sql, mode, sink, trigger, f"{{{source}}}"))
+
+    for name, sql in CONTINUOUS.items():
+        yield case(name, sql)
+    project = CONTINUOUS["project"]
+    for mode in MODES[1:]:
+        yield case(f"project, {mode}", project, mode)
+    for sink, keys in SINKS.items():
+        yield case(f"project to {sink}", project, sink=keys)
+    yield case("count, complete", CONTINUOUS["count"], "complete")
+    yield case("with a watermark", project, source="type: rate, watermark: {column: timestamp, delay: 1 minute}")
+    yield case("from files", "SELECT value FROM a", source="type: files, path: in, format: text")
+
+
+KAFKA = "type: kafka, servers: '${JUDGE_KAFKA}', topics: [TOPIC], format: raw, metadata: [key, timestamp]"
+KAFKA_SINK = "type: kafka, servers: '${JUDGE_KAFKA}', topic: out"
+REAL_TIME = {
+    "project": "SELECT value FROM a",
+    "filter": "SELECT value FROM a WHERE length(value) > 1",
+    "explode": "SELECT explode(array(value, value)) AS value FROM a",
+    "clock": "SELECT cast(current_timestamp() AS STRING) AS value FROM a",
+    "union": "SELECT value FROM a UNION ALL SELECT value FROM b",
+    "union of one source": "SELECT value FROM a UNION ALL SELECT value FROM a",
+    "join static": "SELECT a.value FROM a JOIN s ON cast(a.value AS STRING) = s.value",
+    "count by key": "SELECT cast(count(*) AS STRING) AS value FROM a GROUP BY _key",
+    "count by window": "SELECT cast(count(*) AS STRING) AS value FROM a GROUP BY window(_timestamp, '1 minute')",
+    "count before union": "SELECT cast(count(*) AS STRING) AS value FROM a GROUP BY _key UNION ALL SELECT value FROM b",
+    "distinct": "SELECT DISTINCT value FROM a",
+    "session": "SELECT cast(count(*) AS STRING) AS value FROM a GROUP BY session_window(_timestamp, '1 minute'), _key",
+    "limit": "SELECT value FROM a LIMIT 3",
+    "sort": "SELECT value FROM a ORDER BY value",
+    "join of streams": "SELECT a.value FROM a JOIN b ON a._key = b._key",
+    "row number": "SELECT value, row_number() OVER (PARTITION BY _key ORDER BY _timestamp) AS r FROM a",
+}
+"""Over two topics and a static table."""
+
+
+def _real_time() -> Iterator[Case]:
+    def case(
+        name: str, sql: str, mode: str = "update", sink: str = KAFKA_SINK, every: str = "5 seconds", **more: str
+    ) -> Case:
+        trigger = f"{{real_time: {every}}}"
+        return Case("real time", name, _streams(sql, mode, sink, trigger, f"{{{KAFKA}}}", **more))
+
+    for name, sql in REAL_TIME.items():
+        yield case(name, sql)
+    project = REAL_TIME["project"]
+    for mode in ("append", "complete"):
+        yield case(f"project, {mode}", project, mode)
+    for sink, keys in SINKS.items():
+        yield case(f"project to {sink}", project, sink=keys)
+    yield case("batches of a second", project, every="1 second")
+    yield case("a function in Python", "SELECT shout(cast(value AS STRING)) AS value FROM a",
+               functions="functions: {shout: {python: 'judged_sinks:shout', returns: STRING, on_error: fail}}"
+               )  # fmt: skip
+    steps = "first_step: {deduplicate: {of: a, keys: [_key], within_watermark: true}}"
+    yield case("duplicates within watermark", "SELECT value FROM first_step", steps=steps)
+    yield case("duplicates", "SELECT value FROM first_step", steps="first_step: {deduplicate: {of: a, keys: [_key]}}")
+    process = "first_step: {process: {of: a, key: [_key], with: 'judged:Nothing', output: 'value STRING'}}"
+    yield case("process", "SELECT value FROM first_step", steps=process)
+
+
+def _streams(sql: str, mode: str, sink: str, trigger: str, source: str, functions: str = "", steps: str = "") -> str:
+    mark = WATERMARK.replace("column: ts", "column: _timestamp")
+    timed = "kafka" in source and ("window(" in sql or "within_watermark" in steps)
+    marked = f"{source[:-1]}{mark}}}" if timed else source
+    return f"""\
+pipeline: judged
+{functions}
+sources:
+  a: {marked.replace("TOPIC", "a")}
+  b: {marked.replace("TOPIC", "b")}
+  s: {{type: files, path: in, format: text, read: static}}
+steps: {{{steps + ", " if steps else ""}q: {{sql: {sql!r}}}}}
+sinks: {{out: {{of: q, {sink}}}}}
+queries: {{q: {{mode: {mode}, trigger: {trigger}}}}}
+"""
 
 
 def pipeline(

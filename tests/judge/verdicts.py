@@ -32,6 +32,10 @@ def batch(rows, number):
 
 def row(row):
     pass
+
+
+def shout(text):
+    return text.upper()
 '''
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "1ms"}
@@ -91,6 +95,7 @@ def _verdict(engine: Engine, session: Any, root: Path, case: Case, number: int) 
         frames = build.frames(session, pipeline, query.name)
     except UserError as error:
         told = error.problems[0].message
+        assert "column" not in told, f"{case.id} is not what it means to be: {told}"
         return Verdict(case.family, case.name, told, "declared", by_text or (), by_text)
     rows = frames[query.name]
     by_plan = _codes(Subject(home, pipeline, plans={query.name: plan_of(rows, query.name, tuple(pipeline.nodes))}))
@@ -131,7 +136,8 @@ def _ran(streaming: Any) -> bool:
     while time.monotonic() < deadline:
         if streaming.exception() is not None:
             raise streaming.exception()
-        if streaming.lastProgress is not None:
+        # Continuous Processing has epochs, and reports no progress.
+        if streaming.lastProgress is not None or streaming.status["message"].startswith("Committing epoch"):
             return True
         time.sleep(0.01)
     return False

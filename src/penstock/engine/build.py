@@ -246,7 +246,8 @@ def start(
         rows = sink.spec.encoded(rows)
         for letters in built.routed:
             rows = rows.unionByName(letters, allowMissingColumns=True)
-    counted = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
+    # Continuous Processing has no batches to count in.
+    counted = rows if trigger.kind == "continuous" else rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
     writer = counted.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     try:

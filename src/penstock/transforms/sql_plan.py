@@ -52,6 +52,8 @@ class _Reader:
         else:
             if shape["over"]:
                 made = self._made("window_function", (made,))
+            if shape["generates"]:
+                made = self._made("other", (made,), name="Generate")
             made = self._made("project", (made,), columns=selected)
         return self._ends(self._made("distinct", (made,)) if shape["distinct"] else made, shape)
 

@@ -97,6 +97,7 @@ def _query(tree: exp.Expr, outer: Mapping[str, Shape]) -> Shape:
         "select": [_selected(one) for one in tree.expressions],
         "aggregates": any(_own(tree, exp.AggFunc)),
         "over": any(_own(tree, exp.Window)),
+        "generates": any(_own(tree, exp.UDTF)) or any(_own(tree, exp.Explode)),
         "distinct": tree.args.get("distinct") is not None,
         **_ends(tree),
     }

@@ -10,7 +10,7 @@ from penstock.checks.rules.modes import plans
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
-from penstock.streams import is_stream_stream
+from penstock.streams import is_stream_stream, keeps_state
 from penstock.triggers import Kind
 
 _CONTINUOUS = "Continuous Processing"
@@ -22,7 +22,6 @@ _REAL_TIME_STATE = ("aggregate", "distinct", "deduplicate")
 _PYTHON_OPERATORS = ("MapInPandas", "MapInArrow", "FlatMapGroupsInPandas", "FlatMapGroupsInArrow")
 _CLOCKS = ("current_timestamp", "current_date")
 _SINKS = ("console", "kafka")
-"""Both modes also write rows one by one with a function of the user's."""
 
 
 def _queries(subject: Subject, kind: Kind) -> Iterator[Query]:
@@ -160,9 +159,10 @@ def continuous_source(subject: Subject) -> Iterator[Finding]:
 def continuous_sink(subject: Subject) -> Iterator[Finding]:
     """Continuous Processing cannot write to this sink.
 
-    It writes to Kafka, to the console, to memory, and through a `python` sink with `foreach`: one sink, row by row.
+    It writes to Kafka, to the console and to memory: one sink, row by row. A `python` sink with `foreach` fails in its
+    first task.
     """
-    yield from _other_sinks(subject, "continuous", (*_SINKS, "memory"))
+    yield from _other_sinks(subject, "continuous", (*_SINKS, "memory"), by_row=False)
 
 
 @rule(
@@ -235,7 +235,7 @@ def real_time_source(subject: Subject) -> Iterator[Finding]:
     wrong="""
     pipeline: quick
     sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
-    sinks: {out: {of: orders, type: delta, path: out, write: upsert, keys: [key], latest_by: offset}}
+    sinks: {out: {of: orders, type: delta, path: out, write: upsert, keys: [value]}}
     queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
     """,
     right="""
@@ -251,7 +251,7 @@ def real_time_sink(subject: Subject) -> Iterator[Finding]:
     It writes to Kafka, to the console, and through a `python` sink with `foreach`. What is written batch by batch would
     come out when a batch ends, minutes later.
     """
-    yield from _other_sinks(subject, "real_time", _SINKS)
+    yield from _other_sinks(subject, "real_time", _SINKS, by_row=True)
 
 
 @rule(
@@ -267,8 +267,9 @@ def real_time_sink(subject: Subject) -> Iterator[Finding]:
         servers: localhost:9092
         topics: [orders]
         format: raw
-        watermark: {column: timestamp, delay: 1 hour}
-    steps: {unique_orders: {deduplicate: {of: orders, keys: [key], within_watermark: true}}}
+        metadata: [key, timestamp]
+        watermark: {column: _timestamp, delay: 1 hour}
+    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
     sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
     queries: {unique_orders: {trigger: {real_time: 5 minutes}, mode: update}}
     """,
@@ -280,8 +281,9 @@ def real_time_sink(subject: Subject) -> Iterator[Finding]:
         servers: localhost:9092
         topics: [orders]
         format: raw
-        watermark: {column: timestamp, delay: 1 hour}
-    steps: {unique_orders: {deduplicate: {of: orders, keys: [key], within_watermark: true}}}
+        metadata: [key, timestamp]
+        watermark: {column: _timestamp, delay: 1 hour}
+    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
     sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
     """,
 )
@@ -301,6 +303,44 @@ def real_time_operator(subject: Subject) -> Iterator[Finding]:
                 ("use Spark 4.3, or " if newer else "use ") + "`latency: low`",
                 places.of_operator(subject, found),
             )
+
+
+@rule(
+    "REALTIME007",
+    needs="plan",
+    kind="start",
+    guide=_REAL_TIME,
+    wrong="""
+    pipeline: quick
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    steps: {twice: {sql: SELECT value FROM orders UNION ALL SELECT reverse(value) AS value FROM orders}}
+    sinks: {out: {of: twice, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {twice: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+    right="""
+    pipeline: quick
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    steps: {twice: {sql: "SELECT explode(array(value, reverse(value))) AS value FROM orders"}}
+    sinks: {out: {of: twice, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {twice: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+)
+def real_time_union(subject: Subject) -> Iterator[Finding]:
+    """A union in Real-Time Mode takes each source once, and no state before it.
+
+    Each source has tasks of its own for the whole of a batch, and two of the same kind cannot be told apart.
+    """
+    for query, plan in _plans(subject, "real_time"):
+        for union in (one for one in plan.walk() if one.kind == "union"):
+            sources = [one.node for one in union.walk() if one.kind == "source" and one.streams]
+            twice = [name for name in sources if sources.count(name) > 1]
+            if twice or any(keeps_state(one) for one in union.walk()):
+                why = f"reads `{twice[0]}` twice" if twice else "puts streams together after a step with state"
+                yield (
+                    f"query `{query.name}` runs in real time and {why}",
+                    "make both rows with one SELECT, such as `explode(array(…))`; or use `latency: low`",
+                    places.of_operator(subject, union, r"\bUNION\b"),
+                )
 
 
 @rule(
@@ -407,11 +447,11 @@ def no_limit(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _other_sinks(subject: Subject, kind: Kind, taken: tuple[str, ...]) -> Iterator[Finding]:
+def _other_sinks(subject: Subject, kind: Kind, taken: tuple[str, ...], *, by_row: bool) -> Iterator[Finding]:
     for query in _queries(subject, kind):
         for sink in query.sinks:
-            by_row = getattr(sink.spec, "foreach", None) is not None
-            if len(query.sinks) > 1 or sink.spec.batch_sql or not (sink.spec.type in taken or by_row):
+            fits = sink.spec.type in taken or (by_row and getattr(sink.spec, "foreach", None) is not None)
+            if len(query.sinks) > 1 or sink.spec.batch_sql or not fits:
                 how = "continuous" if kind == "continuous" else "real-time"
                 yield (
                     f"sink `{sink.name}` ({sink.spec.type}) of the {how} query `{query.name}` is written in batches",
