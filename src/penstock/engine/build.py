@@ -279,6 +279,12 @@ def prepare(built: Built) -> Iterator[Problem]:
             yield spark_problems.while_starting(error, sink)
 
 
+def leaves_state_behind(pipeline: Pipeline, built: Built) -> bool:
+    """Could a batch be done for the sink and not for the state, after a crash between the two commits?"""
+    stateful = is_stateful(built.rows)
+    return stateful and built.query.sink.spec.passes_over and is_native(pipeline, built.query, stateful)
+
+
 def is_native(pipeline: Pipeline, query: Query, stateful: bool) -> bool:
     """Does Spark's own sink write, and not Penstock batch by batch?"""
     spec = query.sink.spec

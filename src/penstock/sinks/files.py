@@ -40,6 +40,7 @@ class Files(SinkSpec):
     guarantee: ClassVar[Guarantee] = Guarantee(
         "exactly-once", "Spark's log of the folder names the files of each committed batch"
     )
+    passes_over: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: files, path: out/counts, format: parquet, partition_by: [day]}"
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:

@@ -39,6 +39,8 @@ class SinkSpec(Part):
     """Can other sinks be fed from the same query?"""
     has_ledger: ClassVar[bool] = False
     """Does `write` itself see to it that a batch is written once? Otherwise Penstock notes each batch that is done."""
+    passes_over: ClassVar[bool] = False
+    """Does Spark's own sink leave a batch that it has uncomputed, and with it the batch's state?"""
 
     @property
     def connectors(self) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ class Spark(SinkSpec, WithSparkOptions):
     guarantee: ClassVar[Guarantee] = Guarantee(
         "at-least-once", "Spark replays a batch after a crash; the format decides the rest"
     )
+    passes_over: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: spark, format: noop}"
 
     @property

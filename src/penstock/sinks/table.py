@@ -31,6 +31,7 @@ class Table(SinkSpec, WithSparkOptions):
     path: PathText | None = spark_option(None, "Where a table that is made keeps its files.")
 
     guarantee: ClassVar[Guarantee] = Guarantee("at-least-once", "the format of the table decides; this much is sure")
+    passes_over: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: table, table: lake.shop.counts}"
 
     @property

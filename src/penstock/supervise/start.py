@@ -26,6 +26,7 @@ from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError, did_you_mean
 from penstock.references import Mask
+from penstock.state_store import FORMAT
 from penstock.storage import Storage, join
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
@@ -72,6 +73,10 @@ def build_all(
             except UserError as error:
                 problems += error.problems
                 continue
+            if born is None and settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
+                # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
+                settings[FORMAT] = "1"
+                built.session.conf.set(FORMAT, "1")
             problems += _judged(engine, project, pipeline, built)
             problems += _missing_partition_columns(built)
             problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
