@@ -66,6 +66,9 @@ class Subject:
         found = {query.name: plan_of(self.pipeline, query.name) for query in self.pipeline.queries}
         return {name: plan for name, plan in found.items() if plan is not None}
 
+    def spark_is_at_least(self, *version: int) -> bool:
+        return tuple(map(int, self.spark.split("."))) >= version
+
     def path(self, written: str) -> str:
         return self.project.absolute(written)
 

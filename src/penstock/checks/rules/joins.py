@@ -194,7 +194,7 @@ def join_mode(subject: Subject) -> Iterator[Finding]:
     """
     for query, join in _joins(subject):
         mode = query.settings.mode
-        newer = tuple(map(int, subject.spark.split("."))) >= (4, 3)
+        newer = subject.spark_is_at_least(4, 3)
         also_update = newer and join.join in ("inner", "left_semi") and mode == "update"
         if newer and join.join in ("left_anti", "other"):
             continue  # refused for its kind, whatever the mode

@@ -293,7 +293,7 @@ def real_time_operator(subject: Subject) -> Iterator[Finding]:
     It runs projections, filters, unions of different sources and joins with static tables; from Spark 4.3 on also
     aggregations and deduplication. A join of two streams, a session, a limit and state in Python need batches.
     """
-    with_state = _at_least(subject.spark, 4, 3)
+    with_state = subject.spark_is_at_least(4, 3)
     for query, plan in _plans(subject, "real_time"):
         found = next((one for one in plan.walk() if not _runs_in_real_time(one, with_state)), None)
         if found is not None:
@@ -485,6 +485,3 @@ def _called(operator: Operator) -> str:
     }
     return names.get(operator.kind, f"an operator of its own ({operator.name or operator.kind})")
 
-
-def _at_least(spark: str, *version: int) -> bool:
-    return tuple(map(int, spark.split("."))) >= version
