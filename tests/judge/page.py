@@ -41,7 +41,7 @@ def page(reports: Sequence[Report]) -> str:
     lines += [f"| {what} | {verdict} |" for what, verdict in SEEDS]
     lines += ["", "## The rules that refuse", "", "| rule | cases |", "|---|---|"]
     codes = Counter(code for verdict in reports[0]["verdicts"] for code in verdict["by_plan"])
-    lines += [f"| [{code}](../problems/{code}.md) | {count} |" for code, count in sorted(codes.items())]
+    lines += [f"| [{code}](problems/{code}.md) | {count} |" for code, count in sorted(codes.items())]
     return "\n".join(lines) + "\n"
 
 

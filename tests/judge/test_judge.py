@@ -15,7 +15,7 @@ from tests.judge.cases import cases
 from tests.judge.page import page
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/reference/agreement.md"
+PAGE = ROOT / "docs/agreement.md"
 SPARKS = {"4.1": None, "4.3": Path(sys.prefix) / "spark-4.3"}
 
 

@@ -484,4 +484,3 @@ def _called(operator: Operator) -> str:
         "watermark": "a watermark",
     }
     return names.get(operator.kind, f"an operator of its own ({operator.name or operator.kind})")
-
