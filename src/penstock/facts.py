@@ -25,6 +25,16 @@ class FolderFacts:
 
 
 @dataclass(frozen=True)
+class BatchCode:
+    """What the text of a user's function for whole batches tells."""
+
+    writes: int
+    """How often it writes rows."""
+    uses_batch: bool
+    """Does it look at the batch's number, or ask it to do something once?"""
+
+
+@dataclass(frozen=True)
 class ReadFile:
     """A file that a query has read, as its checkpoint remembers it."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.checks.rule import Disk, Rule, Subject
 from penstock.checks.runner import judge, rules
-from penstock.facts import CheckpointFacts, FolderFacts, ReadFile
+from penstock.facts import BatchCode, CheckpointFacts, FolderFacts, ReadFile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, errors_in
@@ -170,6 +170,16 @@ CASES = {
         right=(Disk(storage=FolderFacts("/s", exists=False)), Disk()),
         place="penstock.yaml:1:1",
         said="`/s`",
+    ),
+    "SINK009": Case(
+        wrong=Disk(batch_code={"out": BatchCode(writes=1, uses_batch=False)}),
+        right=(
+            Disk(batch_code={"out": BatchCode(writes=2, uses_batch=True)}),
+            Disk(batch_code={"out": BatchCode(writes=0, uses_batch=False)}),
+            Disk(),
+        ),
+        place="pipeline.yaml:3:9",
+        said="is written again",
     ),
     "CHECKPOINT005": Case(
         wrong=Disk(checkpoints={"lines": replace(BORN, settings={"spark.sql.shuffle.partitions": "2"})}),

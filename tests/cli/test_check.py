@@ -99,6 +99,19 @@ def test_a_step_that_counts_a_stream_is_told_at_its_line(penstock, project):
     ]
 
 
+def test_a_function_that_writes_a_batch_twice_is_told(penstock, project):
+    place(
+        project / "pipelines/one.yaml",
+        "pipeline: own\nsources: {ticks: {type: rate}}\n"
+        "sinks: {out: {of: ticks, type: python, each_batch: 'own:store'}}\n",
+    )
+    place(project / "own.py", "def store(rows, batch):\n    rows.write.parquet('out')\n")
+    (problem,) = penstock("check", "--fast", "--json", at=project).json["problems"]
+    assert (problem["code"], problem["severity"]) == ("SINK009", "warning")
+    place(project / "own.py", "def store(rows, batch):\n    rows.write.parquet(f'out/{batch.number}')\n")
+    assert penstock("check", "--fast", "--json", at=project).json["problems"] == []
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("on_shared_spark")
 class TestWithSpark:

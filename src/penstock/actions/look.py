@@ -10,12 +10,13 @@ from pathlib import Path
 from penstock.checkpoint import folders
 from penstock.checkpoint.read import checkpoint
 from penstock.checks.rule import Disk
-from penstock.facts import CheckpointFacts, FolderFacts
+from penstock.facts import BatchCode, CheckpointFacts, FolderFacts
 from penstock.paths import has_glob, is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.references import has_reference
 from penstock.storage import Entry, LocalStorage, Storage
+from penstock.transforms.python import batch_code_in_source
 
 _MANY_FILES = 1_000
 _PARTITION = re.compile(r"^([^=]+)=.+$")
@@ -51,7 +52,15 @@ def look(project: Project, pipeline: Pipeline, storage_root: str | None, storage
         checkpoints=checkpoints,
         orphans=orphans,
         storage=folder_facts(storage, storage_root) if storage is not None and storage_root else None,
+        batch_code=dict(_batch_code(project, pipeline)),
     )
+
+
+def _batch_code(project: Project, pipeline: Pipeline) -> Iterator[tuple[str, BatchCode]]:
+    for sink in pipeline.sinks:
+        name = getattr(sink.spec, "each_batch", None)
+        if isinstance(name, str) and (found := batch_code_in_source(name, project.root)):
+            yield sink.name, found
 
 
 def _folders(project: Project, pipeline: Pipeline, storage_for: StorageFor) -> Iterator[tuple[str, FolderFacts]]:

@@ -20,6 +20,7 @@ from penstock.pipeline.model import Pipeline, Source
 from penstock.problems import Problem, UserError, did_you_mean, errors_in
 from penstock.sinks.sink import Mode
 from penstock.sources.source import StaticOrStream
+from penstock.transforms.pandas_state import PandasState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -83,7 +84,8 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
     try:
         return _taken(build.frames(session, pipeline, step, samples)[step], pipeline, step, limit)
     except UserError as error:
-        if not isinstance(error.__cause__, AnalysisException):
+        streams_only = any(isinstance(node.spec, PandasState) for node in pipeline.upstream(step))
+        if not isinstance(error.__cause__, AnalysisException) and not streams_only:
             raise  # the rows themselves are wrong
     # Some operations work on streams only. Then the sample is streamed.
     with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:

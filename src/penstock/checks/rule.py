@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-from penstock.facts import CheckpointFacts, FolderFacts, Operator
+from penstock.facts import BatchCode, CheckpointFacts, FolderFacts, Operator
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.plan import plan_of
 from penstock.pipeline.project import Project
@@ -39,6 +39,8 @@ class Disk:
     orphans: tuple[str, ...] = ()
     """Checkpoints of this pipeline that no query of it owns."""
     storage: FolderFacts | None = None
+    batch_code: Mapping[str, BatchCode] = field(default_factory=dict)
+    """By sink, the function that gets its batches."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from penstock.facts import BatchCode
 from penstock.problems import did_you_mean
 from penstock.spec import Name
 from penstock.transforms.step import Code, OutputMode, StepSpec
@@ -75,15 +76,39 @@ def parameters_in_source(name: str, root: Path) -> tuple[str, ...]:
     return functions[function_name]
 
 
-def actions_in_source(name: str, root: Path, streams: set[str]) -> list[tuple[Path, int, str]]:
-    """Where a step's function asks a stream for rows, as `show()` does: file, line, call. Nothing is run."""
+def batch_code_in_source(name: str, root: Path) -> BatchCode | None:
+    """What the text of a function for batches tells; None where it cannot be read. Nothing is run."""
+    found = _function_in_source(name, root)
+    if found is None:
+        return None
+    _, function = found
+    parameters = [argument.arg for argument in function.args.args]
+    parts = list(ast.walk(function))
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    writes = [part for part in parts if isinstance(part, ast.Attribute) and part.attr in ("write", "writeTo")]
+    return BatchCode(len(writes), len(parameters) > 1 and parameters[1] in names)
+
+
+def _function_in_source(name: str, root: Path) -> tuple[Path, ast.FunctionDef] | None:
     module_name, _, function_name = name.partition(":")
     file = module_file(module_name, root)
     if file is None or not file.is_relative_to(root):
+        return None
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function_name]
+    return (file, found[-1]) if found else None
+
+
+def actions_in_source(name: str, root: Path, streams: set[str]) -> list[tuple[Path, int, str]]:
+    """Where a step's function asks a stream for rows, as `show()` does: file, line, call. Nothing is run."""
+    found = _function_in_source(name, root)
+    if found is None:
         return []
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function_name]
-    calls = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
+    file, function = found
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
     return [(file, call.lineno, call.func.attr) for call in calls
             if isinstance(call.func, ast.Attribute) and _asks_for_rows(call.func, streams)]  # fmt: skip
 

@@ -189,3 +189,28 @@ def limit_for_ever(subject: Subject) -> Iterator[Finding]:
                     query.origin.where,
                 )
                 break
+
+
+@rule(
+    "SINK009",
+    "warning",
+    needs="disk",
+    guide="Using Foreach and ForeachBatch",
+    wrong="A function of `each_batch` that writes rows and never looks at the batch that it gets.",
+    right="One that writes inside `batch.once(…)`, or under `batch.number`; or a sink with a ledger, such as `delta`.",
+)
+def batch_written_twice(subject: Subject) -> Iterator[Finding]:
+    """A function for batches writes rows and does not look at the batch.
+
+    After a crash the same batch comes again, with the same number. A function that does not ask which batch it has
+    writes its rows a second time; one that writes to two places may have written to one of them only.
+    """
+    for sink in subject.pipeline.sinks:
+        code = subject.disk.batch_code.get(sink.name)
+        if code is not None and code.writes and not code.uses_batch:
+            yield (
+                f"the function of sink `{sink.name}` writes, and never looks at its batch: a batch that is run again is"
+                " written again",
+                "write inside `batch.once(…)`, or use a sink with a ledger, such as `delta` or `postgres`",
+                sink.origin.at("each_batch"),
+            )

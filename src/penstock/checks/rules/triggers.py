@@ -414,6 +414,44 @@ def real_time_batch(subject: Subject) -> Iterator[Finding]:
 
 
 @rule(
+    "REALTIME008",
+    guide=_REAL_TIME,
+    wrong="""
+    pipeline: quick
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw, min_partitions: 500}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+    right="""
+    pipeline: quick
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+)
+def real_time_slots(subject: Subject) -> Iterator[Finding]:
+    """Real-time queries need more cores than there are.
+
+    Each holds a core for every partition of its sources for the whole of a batch. What finds none waits until a batch
+    ends, minutes later; rows then stand still.
+    """
+    cores = subject.cores or 64  # without Spark, what a large machine has
+    queries = list(_queries(subject, "real_time"))
+    needed = sum(
+        getattr(source.spec, "min_partitions", None) or 1
+        for query in queries
+        for source in subject.pipeline.sources_of(query.name)
+        if not source.spec.is_static
+    )
+    if needed > cores:
+        yield (
+            f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {cores}",
+            "give them more cores, read fewer partitions, or use `trigger: 1 second`",
+            places.of_trigger(queries[0]),
+        )
+
+
+@rule(
     "TRIGGER002",
     "warning",
     wrong="""
