@@ -237,6 +237,9 @@ def start(
     from pyspark.sql.functions import count, lit
 
     query, sink = built.query, built.query.sink
+    # Spark looks catalogs up in the settings of the thread's active session, which may be that of another query.
+    jvm: Any = engine.spark._jvm
+    getattr(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(built.session._jsparkSession)
     stateful = is_stateful(built.rows)
     if trigger.ends and stateful:
         let_end(built.session, built.rows)
