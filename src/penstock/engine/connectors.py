@@ -34,12 +34,7 @@ SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     },
     "iceberg": {_EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
     # Hadoop starts a process for each file that it looks at; this file system asks the JVM.
-    "local-fs": {
-        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-    },
+    "local-fs": {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
 }
 LOCAL_SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     # After each commit Delta reads the table's log anew, in 50 tasks: on one machine most of the time of a small batch.
