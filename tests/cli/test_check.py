@@ -122,6 +122,16 @@ class TestWithSpark:
         assert "== Physical Plan ==" in ended.out
         assert "with state: StateStoreSave, StateStoreRestore, EventTimeWatermark" in ended.out
 
+    def test_a_secret_in_a_variable_is_no_secret_in_a_file(self, penstock, project, monkeypatch):
+        monkeypatch.setenv("PASSWORD", "hunter2")
+        text = "sources: {lines: {type: files, path: in, format: text, spark_options: {api_token: TOKEN}}}\n"
+        text = f"pipeline: closed\n{text}sinks: {{out: {{of: lines, type: console}}}}\n"
+        place(project / "in/a.txt", "a\n")
+        place(project / "pipelines/one.yaml", text.replace("TOKEN", "'${PASSWORD}'"))
+        assert penstock("check", "--json", at=project).json["problems"] == []
+        place(project / "pipelines/one.yaml", text.replace("TOKEN", "hunter2"))
+        assert [one["code"] for one in penstock("check", "--json", at=project).json["problems"]] == ["SECRET001"]
+
     def test_what_spark_refuses_is_told_in_our_words_at_the_users_line(self, penstock, project):
         place(project / "pipelines/one.yaml", SORTED)
         (problem,) = penstock("check", "--json", at=project).json["problems"]

@@ -168,7 +168,8 @@ def judge_all(loaded: Loaded) -> Judged:
             continue
         resolved.append(real)
         # Once more with the paths that references stand for; what was told already is told at the same place.
-        subject = Subject(loaded.project, real, tuple(others[id(o)] for o in subject.others), disks[pipeline.name])
+        neighbours = tuple(others[id(other)] for other in subject.others)
+        subject = Subject(loaded.project, real, neighbours, disks[pipeline.name], resolved=True)
         told = {(problem.code, problem.where) for problem in found}
         again = judge(subject, spark=True, disk=True)
         problems += [problem for problem in again if (problem.code, problem.where) not in told]

@@ -57,6 +57,8 @@ class Subject:
     spark: str = field(default_factory=installed_spark)
     """The Spark that will run it, such as `4.1`."""
     cores: int | None = None
+    resolved: bool = False
+    """Stand values in the place of references?"""
 
     def plan(self, query: Query) -> Operator | None:
         """The operators of a query, or None where only Spark can tell."""

@@ -39,7 +39,7 @@ def written_secret(subject: Subject) -> Iterator[Finding]:
     Whoever can read the repository has it, today and in its history. A variable keeps it out, and Penstock masks what
     it stands for in everything that it prints.
     """
-    for node in (*subject.pipeline.sources, *subject.pipeline.sinks):
+    for node in () if subject.resolved else (*subject.pipeline.sources, *subject.pipeline.sinks):
         for keys, value in _texts(node.spec):
             if has_reference(value) or not value:
                 continue
