@@ -71,7 +71,7 @@ def test_each_start_of_a_memory_sink_begins_anew(folder, tmp_path, engine):
 def test_a_mistake_is_raised_before_anything_starts(folder, tmp_path, engine):
     with pytest.raises(UserError) as refused:
         counting(folder, mode="append").start(project=tmp_path)
-    assert [problem.code for problem in refused.value.problems] == ["SPARK004"]
+    assert [problem.code for problem in refused.value.problems] == ["MODE001"]
     assert refused.value.problems[0].where.file.endswith("test_api.py")
 
 

@@ -124,9 +124,8 @@ class TestWithSpark:
 
     def test_a_secret_in_a_variable_is_no_secret_in_a_file(self, penstock, project, monkeypatch):
         monkeypatch.setenv("PASSWORD", "hunter2")
-        text = "sources: {lines: {type: files, path: in, format: text, spark_options: {api_token: TOKEN}}}\n"
+        text = "sources: {lines: {type: spark, format: rate, spark_options: {api_token: TOKEN}}}\n"
         text = f"pipeline: closed\n{text}sinks: {{out: {{of: lines, type: console}}}}\n"
-        place(project / "in/a.txt", "a\n")
         place(project / "pipelines/one.yaml", text.replace("TOKEN", "'${PASSWORD}'"))
         assert penstock("check", "--json", at=project).json["problems"] == []
         place(project / "pipelines/one.yaml", text.replace("TOKEN", "hunter2"))

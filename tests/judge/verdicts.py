@@ -38,7 +38,13 @@ def shout(text):
     return text.upper()
 '''
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "1ms"}
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.pollingDelay": "1ms",
+    # Two rows are quicker read than code for them is compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 JUDGES = [rule for rule in rules() if rule.kind in ("engine", "start")]
 
 

@@ -34,7 +34,7 @@ def test_an_aggregation_without_a_watermark_is_refused_in_append_mode(engine, tm
     files_in(tmp_path / "in", "a")
     with pytest.raises(UserError) as refused:
         counts("append").start(project=tmp_path, once=True)
-    assert [problem.code for problem in refused.value.problems] == ["SPARK004"]
+    assert [problem.code for problem in refused.value.problems] == ["MODE001"]
 
 
 @pytest.mark.covers("sink.memory", "model.append")

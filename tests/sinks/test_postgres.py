@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.connections.postgres_names import TableName
-from penstock.problems import Fault, UserError
+from penstock.problems import Fault, UserError, errors_in
 from penstock.sinks import Postgres, postgres_staging
 from penstock.sinks import postgres as postgres_sink
 from penstock.sinks.batch import Batch
@@ -559,6 +559,7 @@ def test_what_is_wrong_is_told_at_the_users_line(project_at, run_once, postgres,
         problems = run_once(root).problems
     except UserError as error:
         problems = error.problems
+    problems = errors_in(problems)  # that the password stands in the file is told too
     assert [problem.code for problem in problems] == [code]
     assert problems[0].where is not None
     assert "pipelines/p0.yaml:6" in str(problems[0].where)
