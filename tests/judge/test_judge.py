@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 
 from tests.judge.cases import cases
 
+ASKED = "PENSTOCK_JUDGE"
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/agreement.md"
 SPARKS = {"4.1": None, "4.3": Path(sys.prefix) / "spark-4.3"}
 
 
@@ -36,6 +35,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.spark
+@pytest.mark.skipif(ASKED not in os.environ, reason=f"takes half an hour: set {ASKED} to ask both Sparks")
 @pytest.mark.parametrize("minor", SPARKS)
 def test_penstock_and_spark_agree(reports: dict[str, Any], minor: str) -> None:
     report = reports[minor]
@@ -43,10 +43,3 @@ def test_penstock_and_spark_agree(reports: dict[str, Any], minor: str) -> None:
     apart = [verdict for verdict in report["verdicts"] if not verdict["agrees"]]
     print(f"Spark {report['spark']}: agree {len(report['verdicts']) - len(apart)} of {len(report['verdicts'])}")
     assert not apart
-
-
-def test_the_page_tells_of_all_cases_on_both_sparks() -> None:
-    """It is written from the reports by scripts/write_agreement.py."""
-    told = re.findall(r"^## Spark (\d+\.\d+)\.\d+: agree (\d+) of (\d+)$", PAGE.read_text(encoding="utf-8"), re.M)
-    count = str(len(cases()))
-    assert told == [(minor, count, count) for minor in SPARKS]
