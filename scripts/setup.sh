@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes .venv from requirements.lock and sees to Java 17 or newer. Needs a shell and Python 3.11 or newer.
-# With the argument `tests` it also sees to a PostgreSQL server and to the newest Spark, which only the tests need.
+# With the argument `tests` it also sees to a PostgreSQL server, which only the tests need; with PENSTOCK_JUDGE set,
+# to the newest Spark beside the installed one too.
 # Safe to run again: what is already there is left alone. Never asks for a password.
 set -eu
 cd "$(dirname "$0")/.."
@@ -177,6 +178,8 @@ see_to_postgres() {
 install_packages
 see_to_java
 if [ "${1:-}" = tests ]; then
-    install_newest_spark
+    if [ -n "${PENSTOCK_JUDGE:-}" ]; then
+        install_newest_spark
+    fi
     see_to_postgres
 fi
