@@ -156,7 +156,6 @@ OperatorKind = Literal[
     "union",
     "except",
     "intersect",
-    "command",
     "other",
 ]
 JoinKind = Literal["inner", "left_outer", "right_outer", "full_outer", "left_semi", "left_anti", "other"]

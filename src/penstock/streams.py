@@ -17,6 +17,8 @@ STATEFUL = (
     "process",
     "pandas_state",
 )
+CLOCKS = ("current_timestamp", "current_date")
+"""Functions that read the machine's time."""
 _TIME_FUNCTIONS = ("window", "session_window", "window_time")
 _COMPARISONS = ("<", "<=", ">", ">=")
 

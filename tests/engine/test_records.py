@@ -142,7 +142,7 @@ def test_a_crash_between_two_sinks_repeats_neither(project_at, run_once, spark):
         },
     )
     failed = run_once(root)
-    assert [problem.code for problem in failed.problems] == ["PYTHON001"]
+    assert [problem.code for problem in failed.problems] == ["SINK009", "PYTHON001"]
     (root / "broken").unlink()
     place(root / "in/b.csv", "3\n")
     assert run_once(root).ok

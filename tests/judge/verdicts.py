@@ -107,7 +107,7 @@ def _verdict(engine: Engine, session: Any, root: Path, case: Case, number: int) 
     by_plan = _codes(Subject(home, pipeline, plans={query.name: plan_of(rows, query.name, tuple(pipeline.nodes))}))
     if not rows.isStreaming:
         return Verdict(case.family, case.name, "no stream", "asked", by_plan or ("SPARK006",), None)
-    refused = build.refusal_of(engine, rows, query.settings.mode)
+    refused = build.refusal_of(rows, query.settings.mode)
     if refused is not None:
         return Verdict(case.family, case.name, _first_line(refused), "asked", by_plan, by_text)
     said = _started(engine, pipeline, query, frames, root / "checkpoints" / str(number))

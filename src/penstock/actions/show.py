@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.actions.check import StartEngine, judge_all, needs_of
 from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
+from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.pipeline.load import load, use_modules_of
 from penstock.pipeline.model import Pipeline, Source
@@ -92,7 +93,7 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
         streams = _as_streams(session, pipeline, samples, Path(folder))
         rows = build.frames(session, pipeline, step, streams)[step]
         with _told(pipeline, step):
-            rows = _streamed(engine, session, rows, step)
+            rows = _streamed(session, rows, step)
         return _taken(rows, pipeline, step, limit)
 
 
@@ -125,11 +126,11 @@ def _as_streams(
     return streams
 
 
-def _streamed(engine: Engine, session: SparkSession, rows: DataFrame, step: str) -> DataFrame:
+def _streamed(session: SparkSession, rows: DataFrame, step: str) -> DataFrame:
     """What a stream gives for the sample, in the mode that shows most of it."""
-    mode = next((mode for mode in _MODES if build.refusal_of(engine, rows, mode) is None), "append")
+    mode = next((mode for mode in _MODES if build.refusal_of(rows, mode) is None), "append")
     name = f"show_{step}"
-    build.let_end(session, rows)
+    build.let_end(session, plan_of(rows, step, ()))
     query = rows.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
     try:
         query.awaitTermination()

@@ -64,6 +64,18 @@ class Subject:
         """The operators of a query, or None where only Spark can tell."""
         return self.plans.get(query.name) if self.plans is not None else self.written.get(query.name)
 
+    def planned(self) -> Iterator[tuple[Query, Operator]]:
+        """Each query that streams and whose operators are known."""
+        for query in self.pipeline.queries:
+            plan = self.plan(query)
+            if plan is not None and plan.is_streaming:
+                yield query, plan
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once; without Spark, what a large machine has."""
+        return self.cores or 64
+
     @cached_property
     def written(self) -> dict[str, Operator]:
         """The operators of each query as its SQL tells them, with functions as they are called there."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.durations import to_spark
 from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
-from penstock.engine.session import Engine
+from penstock.engine.session import Engine, active
+from penstock.facts import Operator
 from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
@@ -48,6 +50,16 @@ class Built:
     def rows(self) -> DataFrame:
         return self.frames[self.query.name].drop(HIDDEN, ARRIVED)
 
+    @cached_property
+    def plan(self) -> Operator:
+        """The operators that make the rows."""
+        return plan_of(self.rows, self.query.name, tuple(self.frames))
+
+    @property
+    def is_stateful(self) -> bool:
+        """Does Spark keep something from batch to batch to make the rows?"""
+        return any(map(keeps_state, self.plan.walk()))
+
 
 def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[str, str]) -> Built:
     """Declares a query's sources and steps to Spark. The pipeline is resolved. Raises UserError at the user's line."""
@@ -60,18 +72,18 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
     routed = routed_nodes(pipeline, query)
     made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed))
     place = routed_letters(query)
+    plain = Built(query, session, made)
     if place is None:
-        return Built(query, session, made)
-    stateful = is_stateful(made[query.name])
-    if stateful or not is_native(pipeline, query, stateful):
-        why = "keeps state" if stateful else "is written batch by batch"
+        return plain
+    if plain.is_stateful or not is_native(pipeline, plain):
+        why = "keeps state" if plain.is_stateful else "is written batch by batch"
         raise UserError(
             Problem("RECORD006", f"query `{query.name}` {why}, so dead letters cannot leave with its rows",
                     "remove `dead_letter_topic`: they leave through a query of their own then",
                     query.sink.origin.at("dead_letter_topic"))
         )  # fmt: skip
     letters = [records.dead_letters(judged[name], name) for name in routed]
-    return Built(query, session, made, tuple(place.encoded(one) for one in letters))
+    return replace(plain, routed=tuple(place.encoded(one) for one in letters))
 
 
 def frames(
@@ -107,7 +119,7 @@ def frames(
                 ready = {one: made[one] for one in node.inputs if one in made}
                 rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
             rows = records.judged(rows, node, pipeline.guarded)
-            if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(rows):
+            if isinstance(node, Step) and records.VERDICT in rows.columns and _keeps_state(rows):
                 keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
@@ -127,6 +139,10 @@ def frames(
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
     return made
+
+
+def _keeps_state(rows: DataFrame) -> bool:
+    return any(map(keeps_state, plan_of(rows, "", ()).walk()))
 
 
 def _applied(
@@ -195,28 +211,24 @@ def _require_store(engine: Engine, query: Query, provider: str) -> None:
         raise UserError(Problem("STORE003", f"Spark does not find the state store `{provider}`", fix, where)) from None
 
 
-def is_stateful(rows: DataFrame) -> bool:
-    """Does Spark keep something from batch to batch to make these rows?"""
-    return any(keeps_state(operator) for operator in plan_of(rows, "", ()).walk())
-
-
-def refusal(engine: Engine, built: Built) -> Problem | None:
+def refusal(built: Built) -> Problem | None:
     """Spark's own verdict on a query, without starting it."""
     query = built.query
     if not built.rows.isStreaming:
         return Problem("SPARK006", f"`{query.name}` reads no stream, so there is nothing to run",
                        "read one of its sources with `read: stream`", query.origin.where)  # fmt: skip
-    error = refusal_of(engine, built.rows, query.settings.mode)
+    error = refusal_of(built.rows, query.settings.mode)
     return spark_problems.unsupported(error, query.origin.at("mode"), query.name) if error else None
 
 
-def refusal_of(engine: Engine, rows: DataFrame, mode: Mode) -> Exception | None:
+def refusal_of(rows: DataFrame, mode: Mode) -> Exception | None:
     """What Spark says against streaming these rows in an output mode."""
-    jvm: Any = engine.spark._jvm
+    jvm: Any = rows.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
     try:
-        checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), output_mode)
+        with active(rows.sparkSession):
+            checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), output_mode)
     except Exception as error:  # noqa: BLE001 - PySpark gives each refusal a class of its own
         return error
     return None
@@ -237,13 +249,9 @@ def start(
     from pyspark.sql.functions import count, lit
 
     query, sink = built.query, built.query.sink
-    # Spark looks catalogs up in the settings of the thread's active session, which may be that of another query.
-    jvm: Any = engine.spark._jvm
-    getattr(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(built.session._jsparkSession)
-    stateful = is_stateful(built.rows)
-    if trigger.ends and stateful:
-        let_end(built.session, built.rows)
-    native = is_native(pipeline, query, stateful)
+    if trigger.ends:
+        let_end(built.session, built.plan)
+    native = is_native(pipeline, built)
     rows = built.rows
     if native:
         rows = sink.spec.encoded(rows)
@@ -255,17 +263,19 @@ def start(
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     try:
         if native:
-            return Started(sink.spec.start(writer, sink.name))
-        first = stateful or _written_before_refused(pipeline, query)
+            with active(built.session):
+                return Started(sink.spec.start(writer, sink.name))
+        first = built.is_stateful or _written_before_refused(pipeline, query)
         batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
-        return Started(writer.foreachBatch(batches).start(), batches)
+        with active(built.session):
+            return Started(writer.foreachBatch(batches).start(), batches)
     except Exception as error:
         raise UserError(spark_problems.while_starting(error, sink)) from error
 
 
-def let_end(session: SparkSession, rows: DataFrame) -> None:
+def let_end(session: SparkSession, plan: Operator) -> None:
     """Lets a query end when all rows are done. For timers on the clock Spark would run empty batches for ever."""
-    if any(one.time == "processing_time" for one in plan_of(rows, "", ()).walk()):
+    if any(one.time == "processing_time" for one in plan.walk()):
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
 
 
@@ -284,12 +294,12 @@ def prepare(built: Built) -> Iterator[Problem]:
 
 def leaves_state_behind(pipeline: Pipeline, built: Built) -> bool:
     """Could a batch be done for the sink and not for the state, after a crash between the two commits?"""
-    stateful = is_stateful(built.rows)
-    return stateful and built.query.sink.spec.passes_over and is_native(pipeline, built.query, stateful)
+    return built.is_stateful and built.query.sink.spec.passes_over and is_native(pipeline, built)
 
 
-def is_native(pipeline: Pipeline, query: Query, stateful: bool) -> bool:
+def is_native(pipeline: Pipeline, built: Built) -> bool:
     """Does Spark's own sink write, and not Penstock batch by batch?"""
+    query = built.query
     spec = query.sink.spec
     if len(query.sinks) > 1 or not spec.is_native or spec.batch_sql is not None:
         return False
@@ -298,7 +308,7 @@ def is_native(pipeline: Pipeline, query: Query, stateful: bool) -> bool:
     if _written_before_refused(pipeline, query):
         return False
     # A table's own sink passes over a batch that it has, and then the batch's state is never computed.
-    return not (stateful and spec.has_ledger)
+    return not (spec.has_ledger and built.is_stateful)
 
 
 def _written_before_refused(pipeline: Pipeline, query: Query) -> bool:

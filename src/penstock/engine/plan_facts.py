@@ -70,7 +70,7 @@ _FUNCTIONS = {
     "CurrentBatchTimestamp": "current_timestamp",
     "CurrentDate": "current_date",
 }
-_LISTS = ("projectList", "aggregateExpressions", "metrics", "windowExpressions")
+_LISTS = ("projectList", "aggregateExpressions")
 _KEYS = ("groupingExpressions", "keys", "groupingAttributes", "eventTime")
 _THROUGH = ("SubqueryAlias", "View")
 """Names around an operator, and no operators."""
@@ -132,8 +132,6 @@ def _operator(plan: Iterator[_Json], node: str, nodes: frozenset[str], shared: d
     if name == "CTERelationRef" and this["cteId"] in shared:
         return _renamed(shared[this["cteId"]], this, node)
     kind = _KINDS.get(name, "source" if not inputs else "other")
-    if "Command" in name:
-        kind = "command"
     return Operator(
         kind=kind,
         node=node,
@@ -211,17 +209,17 @@ def _marked(alias: _Json, made_of: Expression) -> Expression:
 
 
 def _expression(written: Sequence[_Json]) -> Expression:
-    return _next(iter(written), [])
+    return _next(iter(written))
 
 
-def _next(written: Iterator[_Json], shared: list[Expression]) -> Expression:
+def _next(written: Iterator[_Json]) -> Expression:
     this = next(written)
     name = _short(this["class"])
     if name == "AttributeReference":
         return Expression(_id(this), "column")
     if name == "Literal":
         return Expression("", "constant", value=str(this.get("value")))
-    arguments = tuple(_next(written, shared) for _ in range(this["num-children"]))
+    arguments = tuple(_next(written) for _ in range(this["num-children"]))
     if name == "With":
         # Its last children are values that its first one uses by reference.
         return _filled(arguments[0], arguments[1])

@@ -190,6 +190,22 @@ class _Shared:
 shared = _Shared()
 
 
+@contextlib.contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Makes a session the one of this thread: Spark reads some settings, and looks up catalogs, there alone."""
+    jvm: Any = session._jvm
+    sessions = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
 def attach(spark: SparkSession) -> Engine:
     """An engine on a Spark that somebody else started, in a notebook for example."""
     capabilities(minor(spark.version))

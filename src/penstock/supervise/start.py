@@ -16,7 +16,7 @@ from penstock.checkpoint.lock import held
 from penstock.checkpoint.prepare import prepare
 from penstock.checks.rule import Disk, Subject
 from penstock.checks.runner import judge_plans
-from penstock.engine import build, plan_facts, resolve
+from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
 from penstock.engine.session import Engine
 from penstock.facts import CheckpointFacts
@@ -77,19 +77,12 @@ def build_all(
                 # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
                 settings[FORMAT] = "1"
                 built.session.conf.set(FORMAT, "1")
-            problems += _judged(engine, project, pipeline, built)
+            subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
+            problems += judge_plans(subject, build.refusal(built))
             problems += _missing_partition_columns(built)
             problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
             ready.append(Ready(pipeline, written, built, Profile(chosen.trigger, settings), listeners))
     return ready, _without_repeats(problems)
-
-
-def _judged(engine: Engine, project: Project, pipeline: Pipeline, built: build.Built) -> tuple[Problem, ...]:
-    """What Spark says against a query, and what its operators tell."""
-    name = built.query.name
-    plans = {name: plan_facts.plan_of(built.rows, name, tuple(pipeline.nodes))}
-    subject = Subject(project, pipeline, plans=plans, cores=engine.cores)
-    return judge_plans(subject, build.refusal(engine, built))
 
 
 def start_all(

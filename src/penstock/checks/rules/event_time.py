@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.durations import to_milliseconds
 from penstock.facts import Expression, Operator
 from penstock.pipeline.model import Query, Source
-from penstock.streams import aggregates, is_stream_stream, keeps_state, marks
+from penstock.streams import CLOCKS, aggregates, is_stream_stream, keeps_state, marks
 
 _GUIDE = "Handling Late Data and Watermarking"
-_CLOCKS = ("current_timestamp", "current_date")
 
 
 @rule(
@@ -88,7 +86,7 @@ def after_aggregation(subject: Subject) -> Iterator[Finding]:
     The aggregation drops nothing then, and keeps all its groups. It must be set before, on the source or on a step
     that keeps no state.
     """
-    for _, plan in plans(subject):
+    for _, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind != "watermark" or not operator.is_streaming:
                 continue
@@ -125,7 +123,7 @@ def not_used(subject: Subject) -> Iterator[Finding]:
 
     Then the watermark drops neither late rows nor old groups. Often it stands on another column than the window.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in aggregates(plan):
             times = marks(operator.inputs[0]).event_time
             grouped = {part.name for key in operator.keys for part in key.walk()}
@@ -277,7 +275,7 @@ def window_on_the_clock(subject: Subject) -> Iterator[Finding]:
     A batch that comes late, or that is replayed after a crash, puts its rows into another window.
     """
     for operator, function in _time_functions(subject, "window", "session_window"):
-        if any(part.name in _CLOCKS for part in function.walk()):
+        if any(part.name in CLOCKS for part in function.walk()):
             yield (
                 f"`{operator.node}` has windows over the current time",
                 "use the time at which things happened, from a column of the source",
@@ -322,7 +320,7 @@ def idle_input_delays(subject: Subject) -> Iterator[Finding]:
     An outer join gives them when the watermark of both inputs has passed. An idle input holds the watermark back, and
     without batches that have no data nothing comes out before new rows arrive.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         off = str(query.settings.spark.get("spark.sql.streaming.noDataMicroBatches.enabled", "true")).lower() == "false"
         for join in plan.walk() if off else ():
             if is_stream_stream(join) and join.join.endswith("outer"):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.pipeline.model import Query
 from penstock.streams import aggregates, bounds, groups_by_event_time, has_event_time_key, is_stream_stream, marks
 
@@ -39,7 +38,7 @@ def every_key_is_kept(subject: Subject) -> Iterator[Finding]:
     State is dropped when the watermark has passed it. That needs a watermark, and its column among the keys; or
     `within_watermark`, which forgets a key some time after it came, whatever its columns are.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind != "deduplicate" or not operator.is_streaming:
                 continue
@@ -79,7 +78,7 @@ def every_group_is_kept(subject: Subject) -> Iterator[Finding]:
     A group is dropped when the watermark has passed its event time. Groups without one stay, which is right for a
     handful, such as countries, and fills the disk for many, such as orders.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in aggregates(plan) if query.settings.mode == "update" else ():
             if (operator.keys or operator.kind == "distinct") and not groups_by_event_time(operator):
                 yield (
@@ -113,7 +112,7 @@ def complete_with_many_groups(subject: Subject) -> Iterator[Finding]:
 
     The watermark drops nothing then: the whole result is written anew each time, and grows with every minute.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         found = aggregates(plan)
         if query.settings.mode == "complete" and found and groups_by_event_time(found[0]):
             yield (
@@ -153,7 +152,7 @@ def every_row_is_kept(subject: Subject) -> Iterator[Finding]:
     A row can be dropped when no match can come any more. Both sides need a watermark, and the condition a bound on time
     in both directions: not earlier than, and not later than.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for join in plan.walk():
             if not is_stream_stream(join) or has_event_time_key(join):
                 continue

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
 from penstock.streams import bounds, has_event_time_key, is_stream_stream
@@ -24,7 +23,7 @@ _STREAM_MUST_BE = {"left_outer": "left", "left_semi": "left", "right_outer": "ri
 
 
 def _joins(subject: Subject) -> Iterator[tuple[Query, Operator]]:
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind == "join" and operator.is_streaming:
                 yield query, operator

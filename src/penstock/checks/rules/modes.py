@@ -13,14 +13,6 @@ from penstock.streams import aggregates, groups_by_event_time, groups_by_session
 _GUIDE = "Output Modes"
 
 
-def plans(subject: Subject) -> Iterator[tuple[Query, Operator]]:
-    """Each query whose operators are known."""
-    for query in subject.pipeline.queries:
-        plan = subject.plan(query)
-        if plan is not None and plan.is_streaming:
-            yield query, plan
-
-
 @rule(
     "MODE001",
     needs="plan",
@@ -45,7 +37,7 @@ def append_without_watermark(subject: Subject) -> Iterator[Finding]:
     In mode `append` a row is written once, when it is final. A group is final when the watermark has passed its event
     time. Without an event-time column with a watermark among what it groups by, that never comes.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         found = aggregates(plan)
         if query.settings.mode == "append" and found and not groups_by_event_time(found[0]):
             yield (
@@ -84,7 +76,7 @@ def session_in_update(subject: Subject) -> Iterator[Finding]:
 
     A session grows and melts into its neighbours, so its start and end change: there is no key to update by.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         found = aggregates(plan)
         if query.settings.mode == "update" and found and groups_by_session(found[0]):
             yield (
@@ -116,7 +108,7 @@ def complete_without_aggregation(subject: Subject) -> Iterator[Finding]:
 
     It writes the whole result anew with every batch. Without an aggregation that would be every row there ever was.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         if query.settings.mode == "complete" and not aggregates(plan):
             yield (
                 f"query `{query.name}` has mode `complete` and aggregates nothing",
@@ -154,7 +146,7 @@ def chained_state(subject: Subject) -> Iterator[Finding]:
     An aggregation in mode `update` or `complete` sends a group again and again; one that comes after it would count it
     each time, or drop it as late. Only in mode `append` does each group go on once.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if not _counts_as_state(operator):
                 continue
@@ -208,7 +200,7 @@ def limit_in_update(subject: Subject) -> Iterator[Finding]:
 
     Rows that were counted may change later, and then there would be more than the limit.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk() if query.settings.mode == "update" else ():
             if operator.kind == "limit" and operator.inputs[0].is_streaming:
                 yield (
@@ -248,7 +240,7 @@ def pandas_state_in_another_mode(subject: Subject) -> Iterator[Finding]:
     What it gives is either final (`append`) or the newest state of things (`update`), and the query must mean the same.
     In `update` it cannot be aggregated, and there can be one such step in a query.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         found = [one for one in plan.walk() if one.kind == "pandas_state" and one.is_streaming]
         grouped = aggregates(plan)
         if len(found) > 1:
@@ -305,7 +297,7 @@ def except_in_append(subject: Subject) -> Iterator[Finding]:
 
     Spark takes it as an aggregation over all columns, and finds out in the first batch that none has a watermark.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk() if query.settings.mode == "append" else ():
             if operator.kind == "except" and not operator.inputs[1].is_streaming and not marks(operator).event_time:
                 yield (

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.facts import Operator, OperatorKind
 from penstock.pipeline.model import Query
 from penstock.streams import aggregates, groups_by_session, marks
@@ -15,7 +14,7 @@ _GUIDE = "Unsupported Operations"
 
 
 def _operators(subject: Subject, *kinds: OperatorKind) -> Iterator[tuple[Query, Operator]]:
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind in kinds and operator.is_streaming:
                 yield query, operator
@@ -219,7 +218,7 @@ def offset(subject: Subject) -> Iterator[Finding]:
 
     Each batch would skip some, and which rows are the first is not told.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind == "offset":
                 yield (
@@ -283,7 +282,7 @@ def row_numbers(subject: Subject) -> Iterator[Finding]:
 
     The same numbers would be given again and again, so Spark refuses it on streams.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk():
             if any(part.name == "monotonically_increasing_id" for part in operator.expressions()):
                 yield (

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.pipeline.model import Sink, Source
 from penstock.references import has_reference
 from penstock.spec import Spec
@@ -85,12 +84,11 @@ def many_partitions(subject: Subject) -> Iterator[Finding]:
     Each is a task and a state store for every batch, however small. On one machine 200 of them take seconds a batch.
     The number is fixed when the checkpoint is born.
     """
-    cores = subject.cores or 64  # without Spark, what a large machine has
     for query in subject.pipeline.queries:
         written = str(query.settings.spark.get(_PARTITIONS, ""))
-        if written.isdigit() and int(written) > cores * _MANY_TIMES:
+        if written.isdigit() and int(written) > subject.slots * _MANY_TIMES:
             yield (
-                f"query `{query.name}` has {int(written):,} shuffle partitions for {cores} cores",
+                f"query `{query.name}` has {int(written):,} shuffle partitions for {subject.slots} cores",
                 "use about as many as there are cores, or leave it out: Penstock does",
                 query.origin.at("spark", _PARTITIONS),
             )
@@ -180,7 +178,7 @@ def limit_for_ever(subject: Subject) -> Iterator[Finding]:
 
     After the tenth row nothing comes any more, in this run or in any later one, and the query goes on reading.
     """
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         for operator in plan.walk() if query.settings.mode == "append" else ():
             if operator.kind == "limit" and operator.is_streaming and keeps_state(operator):
                 yield (

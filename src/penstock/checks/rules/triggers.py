@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.checks.rules.modes import plans
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
-from penstock.streams import is_stream_stream, keeps_state
+from penstock.streams import CLOCKS, is_stream_stream, keeps_state
 from penstock.triggers import Kind
 
 _CONTINUOUS = "Continuous Processing"
@@ -20,7 +19,6 @@ _CONTINUOUS_OPERATORS = ("source", "project", "filter")
 _STATELESS = (*_CONTINUOUS_OPERATORS, "watermark", "union", "join")
 _REAL_TIME_STATE = ("aggregate", "distinct", "deduplicate")
 _PYTHON_OPERATORS = ("MapInPandas", "MapInArrow", "FlatMapGroupsInPandas", "FlatMapGroupsInArrow")
-_CLOCKS = ("current_timestamp", "current_date")
 _SINKS = ("console", "kafka")
 
 
@@ -31,7 +29,7 @@ def _queries(subject: Subject, kind: Kind) -> Iterator[Query]:
 
 
 def _plans(subject: Subject, kind: Kind) -> Iterator[tuple[Query, Operator]]:
-    for query, plan in plans(subject):
+    for query, plan in subject.planned():
         if query.trigger is not None and query.trigger.kind == kind:
             yield query, plan
 
@@ -99,7 +97,7 @@ def continuous_clock(subject: Subject) -> Iterator[Finding]:
     """
     for query, plan in _plans(subject, "continuous"):
         for operator in plan.walk():
-            if any(part.name in _CLOCKS for part in operator.expressions()):
+            if any(part.name in CLOCKS for part in operator.expressions()):
                 yield (
                     f"query `{query.name}` is continuous, and `{operator.node}` asks for the current time",
                     "use a time that the record has, such as Kafka's `timestamp`",
@@ -435,7 +433,6 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
     Each holds a core for every partition of its sources for the whole of a batch. What finds none waits until a batch
     ends, minutes later; rows then stand still.
     """
-    cores = subject.cores or 64  # without Spark, what a large machine has
     queries = list(_queries(subject, "real_time"))
     needed = sum(
         getattr(source.spec, "min_partitions", None) or 1
@@ -443,9 +440,9 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
         for source in subject.pipeline.sources_of(query.name)
         if not source.spec.is_static
     )
-    if needed > cores:
+    if needed > subject.slots:
         yield (
-            f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {cores}",
+            f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {subject.slots}",
             "give them more cores, read fewer partitions, or use `trigger: 1 second`",
             places.of_trigger(queries[0]),
         )
