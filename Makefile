@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint docs bench lock clean
+.PHONY: help setup demo test judge lint docs bench lock clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -17,6 +17,12 @@ demo: setup  ## the main job on embedded parts, live
 test:  ## all tests, on the real engine, a real broker and a real database
 	@sh scripts/setup.sh tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+judge:  ## asks two Sparks whether they agree with every rule, and writes docs/agreement.md
+	@sh scripts/setup.sh tests
+	@$(BIN)/python -m tests.judge .judge-4.1.json
+	@PYTHONPATH=.venv/spark-4.3 $(BIN)/python -m tests.judge .judge-4.3.json
+	@$(BIN)/python scripts/write_agreement.py .judge-4.1.json .judge-4.3.json
 
 lint: setup  ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes .venv from requirements.lock and sees to Java 17 or newer. Needs a shell and Python 3.11 or newer.
-# With the argument `tests` it also sees to a PostgreSQL server, which only the tests need; with PENSTOCK_JUDGE set,
-# to the newest Spark beside the installed one too.
+# With the argument `tests` it also sees to what only the tests need: a PostgreSQL server, and the newest Spark beside
+# the installed one.
 # Safe to run again: what is already there is left alone. Never asks for a password.
 set -eu
 cd "$(dirname "$0")/.."
@@ -178,8 +178,6 @@ see_to_postgres() {
 install_packages
 see_to_java
 if [ "${1:-}" = tests ]; then
-    if [ -n "${PENSTOCK_JUDGE:-}" ]; then
-        install_newest_spark
-    fi
+    install_newest_spark
     see_to_postgres
 fi

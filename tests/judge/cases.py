@@ -11,7 +11,7 @@ from itertools import product
 
 MODES = ("append", "update", "complete")
 WATERMARK = ", watermark: {column: ts, delay: 10 minutes}"
-ROWS = '{type: csv, schema: "ts TIMESTAMP, k BIGINT, v BIGINT"}'
+ROWS = '{type: parquet, schema: "ts TIMESTAMP, k BIGINT, v BIGINT"}'
 
 OPERATIONS = {
     "project": "SELECT ts, k + 1 AS k FROM a",

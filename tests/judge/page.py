@@ -32,8 +32,7 @@ def page(reports: Sequence[Report]) -> str:
         "agree when Penstock refuses what Spark refuses, by a rule with a name, and refuses nothing that Spark runs.",
         "Penstock answered twice too: from the plan that Spark made, and from the text alone, as `check --fast` does.",
         "",
-        "`python -m tests.judge OUT.json` asks the installed Spark; `python scripts/write_agreement.py` writes this",
-        "page from what came out. `make test` asks both.",
+        "`make judge` asks both and writes this page; `make test` asks both and compares.",
         "",
     ]
     for report in reports:

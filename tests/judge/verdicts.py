@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import pyarrow
+from pyarrow import parquet
 
 from penstock.checks.rule import Subject
 from penstock.checks.runner import rules
@@ -19,6 +25,7 @@ from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError
+from penstock.state_store import PROVIDER
 from penstock.triggers import Trigger
 from tests.judge.cases import MODULE, Case
 
@@ -37,6 +44,10 @@ def row(row):
 def shout(text):
     return text.upper()
 '''
+AT_ONCE = 3
+"""A start mostly waits: for threads, files and Python."""
+PATIENCE = 120
+"""In seconds: a busy machine is no verdict."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -76,15 +87,22 @@ def verdicts(engine: Engine, root: Path, cases: Iterable[Case]) -> Iterator[Verd
     _project_at(root)
     use_modules_of(root)
     engine.use_modules_of(root)
-    plain = engine.session(SETTINGS)
-    with_rocksdb = engine.session(SETTINGS | {"spark.sql.streaming.stateStore.providerClass": ROCKSDB})
-    for number, case in enumerate(cases):
-        yield _verdict(engine, with_rocksdb if case.family == "step" else plain, root, case, number)
+    mine = threading.local()
+
+    def judged(numbered: tuple[int, Case]) -> Verdict:
+        number, case = numbered
+        if not hasattr(mine, "sessions"):
+            mine.sessions = (engine.session(SETTINGS), engine.session(SETTINGS | {PROVIDER: ROCKSDB}))
+        return _verdict(engine, mine.sessions[case.family == "step"], root, case, number)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(judged, enumerate(cases))
 
 
 def _project_at(root: Path) -> None:
     (root / "in").mkdir(parents=True, exist_ok=True)
-    (root / "in/1.csv").write_text("2026-01-01 00:00:00,1,1\n2026-01-01 00:07:00,2,2\n", encoding="utf-8")
+    times = pyarrow.array([datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 7)], pyarrow.timestamp("us", "UTC"))
+    parquet.write_table(pyarrow.table({"ts": times, "k": [1, 2], "v": [1, 2]}), root / "in/1.parquet")
     (root / "penstock.yaml").write_text("name: judged\n", encoding="utf-8")
     (root / "judged.py").write_text(MODULE, encoding="utf-8")
     (root / "judged_sinks.py").write_text(SINKS_MODULE, encoding="utf-8")
@@ -128,7 +146,7 @@ def _started(engine: Engine, pipeline: Pipeline, query: Query, frames: dict[str,
     except UserError as error:
         return error.problems[0].message
     try:
-        if streaming.awaitTermination(30) if query.trigger and query.trigger.ends else _ran(streaming):
+        if streaming.awaitTermination(PATIENCE) if query.trigger and query.trigger.ends else _ran(streaming, checkpoint):
             return ""
         return "nothing ran"
     except Exception as error:  # noqa: BLE001 - whatever Spark says is its verdict
@@ -137,13 +155,14 @@ def _started(engine: Engine, pipeline: Pipeline, query: Query, frames: dict[str,
         streaming.stop()
 
 
-def _ran(streaming: Any) -> bool:
-    deadline = time.monotonic() + 30
+def _ran(streaming: Any, checkpoint: Path) -> bool:
+    # Continuous Processing reports no progress; what it cannot write fails when the second epoch begins.
+    second_epoch = checkpoint / "commits/1"
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if streaming.exception() is not None:
             raise streaming.exception()
-        # Continuous Processing has epochs, and reports no progress.
-        if streaming.lastProgress is not None or streaming.status["message"].startswith("Committing epoch"):
+        if streaming.lastProgress is not None or second_epoch.exists():
             return True
         time.sleep(0.01)
     return False

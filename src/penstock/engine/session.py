@@ -237,6 +237,8 @@ def _defaults(name: str, folder: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f'-Dderby.system.home="{folder}"',
+        # PySpark would look up the caller of every function of a column, and a pipeline has hundreds of them.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A plain path means the local disk to Penstock, so it must mean the same to Spark.
         "spark.hadoop.fs.defaultFS": "file:///",
     }

@@ -11,6 +11,7 @@ from penstock.pipeline.model import Query
 from penstock.streams import aggregates, groups_by_session, marks
 
 _GUIDE = "Unsupported Operations"
+_CLOCK_FIX = "set a `watermark` on the source or the step before; or use `processing_time`"
 
 
 def _operators(subject: Subject, *kinds: OperatorKind) -> Iterator[tuple[Query, Operator]]:
@@ -366,6 +367,42 @@ def global_session(subject: Subject) -> Iterator[Finding]:
     wrong="""
     pipeline: absent
     sources: {ticks: {type: rate}}
+    steps:
+      seen:
+        pandas_state:
+          {of: ticks, key: [value], with: "seen:seen", timeout: event_time, mode: append, output: n INT, state: n INT}
+    sinks: {out: {of: seen, type: console}}
+    """,
+    right="""
+    pipeline: absent
+    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
+    steps:
+      seen:
+        pandas_state:
+          {of: ticks, key: [value], with: "seen:seen", timeout: event_time, mode: append, output: n INT, state: n INT}
+    sinks: {out: {of: seen, type: console}}
+    """,
+)
+def event_timers_without_watermark(subject: Subject) -> Iterator[Finding]:
+    """A timeout on event time needs a watermark.
+
+    The watermark is its clock, and Spark refuses the query without one.
+    """
+    for operator in _without_a_clock(subject, "pandas_state"):
+        yield (
+            f"`{operator.node}` has a timeout on event time, and its rows have no watermark",
+            _CLOCK_FIX,
+            places.of_operator(subject, operator),
+        )
+
+
+@rule(
+    "OPERATION013",
+    needs="plan",
+    guide="Arbitrary Stateful Operations",
+    wrong="""
+    pipeline: absent
+    sources: {ticks: {type: rate}}
     steps: {seen: {process: {of: ticks, key: [value], with: "seen:Seen", time: event_time, output: value BIGINT}}}
     sinks: {out: {of: seen, type: console}}
     """,
@@ -376,20 +413,24 @@ def global_session(subject: Subject) -> Iterator[Finding]:
     sinks: {out: {of: seen, type: console}}
     """,
 )
-def event_timers_without_watermark(subject: Subject) -> Iterator[Finding]:
-    """Timers on event time need a watermark.
+def timers_stand_still(subject: Subject) -> Iterator[Finding]:
+    """Timers on event time never go off.
 
-    The watermark is their clock. Without one they never go off.
+    Spark runs a processor with such timers over rows without a watermark. The watermark is their clock, so they stand
+    still, and whatever they should clear stays.
     """
-    for _, operator in _operators(subject, "process", "pandas_state"):
-        if operator.kind == "process" and subject.spark_is_at_least(4, 3):
-            continue  # it runs there, and its timers stand still
+    for operator in _without_a_clock(subject, "process"):
+        yield (
+            f"the timers of `{operator.node}` never go off: its rows have no watermark, which is their clock",
+            _CLOCK_FIX,
+            places.of_operator(subject, operator),
+        )
+
+
+def _without_a_clock(subject: Subject, kind: OperatorKind) -> Iterator[Operator]:
+    for _, operator in _operators(subject, kind):
         if operator.time == "event_time" and not marks(operator.inputs[0]).event_time:
-            yield (
-                f"`{operator.node}` has timers on event time, and its rows have no watermark",
-                "set a `watermark` on the source or the step before; or use `processing_time`",
-                places.of_operator(subject, operator),
-            )
+            yield operator
 
 
 @rule(
