@@ -18,6 +18,8 @@ SEEDS = (
     ("Sorting", "accepted in mode `complete` after an aggregation"),
     ("`ROLLUP` and `GROUPING SETS`", "judged as any other aggregation"),
     ("`EXCEPT` of a stream and a static table", "accepted when asked; in `append` its first batch fails (MODE007)"),
+    ("`foreach` in Continuous Processing", "one in Python fails when its second epoch begins (CONTINUOUS004)"),
+    ("Timers of a processor on event time, without a watermark", "accepted, and they never go off (OPERATION013)"),
 )
 """Where books on streaming differ from each other, and what Spark does."""
 

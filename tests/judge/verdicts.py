@@ -146,9 +146,9 @@ def _started(engine: Engine, pipeline: Pipeline, query: Query, frames: dict[str,
     except UserError as error:
         return error.problems[0].message
     try:
-        if streaming.awaitTermination(PATIENCE) if query.trigger and query.trigger.ends else _ran(streaming, checkpoint):
-            return ""
-        return "nothing ran"
+        ends = query.trigger is not None and query.trigger.ends
+        ran = streaming.awaitTermination(PATIENCE) if ends else _ran(streaming, checkpoint)
+        return "" if ran else "nothing ran"
     except Exception as error:  # noqa: BLE001 - whatever Spark says is its verdict
         return _first_line(error)
     finally:
