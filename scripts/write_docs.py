@@ -28,13 +28,13 @@ from penstock.cli import screen
 from penstock.cli.main import COMMANDS, app
 from penstock.connections.connection import ConnectionSpec
 from penstock.durations import Duration
-from penstock.engine.latency import profile
+from penstock.engine.latency import PARTITIONS, profile
 from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.json_schema import pipeline_schema
 from penstock.paths import is_path
 from penstock.pipeline.build import PipelineSpec
-from penstock.pipeline.model import Latency, Origin, Query, QuerySettings
+from penstock.pipeline.model import Origin, Query, QuerySettings
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
 from penstock.processors import READY_MADE
@@ -47,14 +47,17 @@ from penstock.spec import Option, Part, Spec, spark_option_names
 from penstock.state_store import State
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
-from penstock.triggers import Trigger
+from penstock.triggers import Latency, Trigger
 from penstock.watermark import Watermark
 
 DOCS = Path(__file__).parent.parent / "docs"
 FOLDERS = ("reference", "problems")
 NOTE = "<!-- Written by scripts/write_docs.py: change the code it comes from, then run `make docs`. -->"
 
-REAL_TIME = "`realtime` is refused for now: see [LATENCY001](../problems/LATENCY001.md)."
+REAL_TIME = (
+    "`realtime` is Spark's Real-Time Mode, in mode `update`. Where a query cannot have it, a Problem names what stands"
+    " in the way; it never falls back to something slower. `penstock check --show-plan` shows every setting and why."
+)
 
 Pages = dict[str, str]
 """By path below `docs`, the text of a page."""
@@ -215,8 +218,9 @@ def pipeline_page() -> str:
 
 def latency_table() -> str:
     queries = [Query("any", (), QuerySettings(), word, origin=Origin(Where(""))) for word in get_args(Latency)]
-    lines = [f"| `{q.latency}` | `{profile(q, cores=1).trigger}` |" for q in queries if q.latency != "realtime"]
-    return "\n".join(["| word | trigger |", "|---|---|", *lines])
+    found = [(query.latency, profile(query, cores=8)) for query in queries]
+    lines = [f"| `{word}` | `{one.trigger}` | {one.trigger_why} | {one.settings[PARTITIONS]} |" for word, one in found]
+    return "\n".join(["| word | trigger | why | partitions on 8 cores |", "|---|---|---|---|", *lines])
 
 
 def commands_page() -> str:

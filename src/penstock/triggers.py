@@ -13,6 +13,7 @@ from penstock.durations import to_milliseconds, to_spark
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+Latency = Literal["realtime", "low", "balanced", "throughput"]
 Kind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
 _WORDS: tuple[Kind, ...] = ("default", "available_now", "once")
 _MAPPINGS: tuple[Kind, ...] = ("continuous", "real_time")
@@ -34,6 +35,11 @@ class Trigger:
         """Does the query end by itself?"""
         return self.kind in ("available_now", "once")
 
+    @property
+    def hands_on(self) -> bool:
+        """Do rows leave before the end of their batch?"""
+        return self.kind in ("continuous", "real_time")
+
     def set_on(self, writer: DataStreamWriter) -> DataStreamWriter:
         match self.kind:
             case "processing_time":
@@ -53,6 +59,15 @@ class Trigger:
         if self.kind in _MAPPINGS:
             return f"{self.kind} {self.interval}"
         return self.interval or self.kind
+
+
+OF_LATENCY: dict[Latency, Trigger] = {
+    "realtime": Trigger("real_time", "5 minutes"),
+    "low": Trigger("default"),
+    "balanced": Trigger("processing_time", "5 seconds"),
+    "throughput": Trigger("processing_time", "1 minute"),
+}
+"""The trigger that a latency word stands for."""
 
 
 def parse(value: Any) -> Trigger:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.engine.latency import BIRTH_SETTINGS, profile
+from penstock.engine.latency import (
+    BIRTH_SETTINGS,
+    BUFFER_WAIT,
+    FILE_MANAGER,
+    PARTITIONS,
+    process_settings,
+    profile,
+    wants_quick_files,
+)
 from penstock.pipeline.model import Pipeline
 
 Read = Callable[[str], Pipeline]
@@ -29,7 +37,7 @@ def profile_of(read: Read, latency: str, settings: str = "{}", cores: int = 4) -
 @pytest.mark.covers("trigger.default", "trigger.interval")
 @pytest.mark.parametrize(
     ("latency", "trigger"),
-    [("realtime", "default"), ("low", "default"), ("balanced", "5 seconds"), ("throughput", "1 minute")],
+    [("realtime", "real_time 5 minutes"), ("low", "default"), ("balanced", "5 seconds"), ("throughput", "1 minute")],
 )
 def test_a_word_sets_the_trigger(read: Read, latency: str, trigger: str) -> None:
     assert profile_of(read, latency)[0] == trigger
@@ -41,7 +49,9 @@ def test_a_query_may_have_another_word_or_trigger_than_its_pipeline(read: Read) 
 
 
 def test_shuffle_partitions_follow_the_cores_unless_they_are_set(read: Read) -> None:
-    assert profile_of(read, "low", cores=3)[1]["spark.sql.shuffle.partitions"] == "3"
+    words = {"realtime": "1", "low": "4", "balanced": "8", "throughput": "8"}
+    assert {word: profile_of(read, word, cores=8)[1][PARTITIONS] for word in words} == words
+    assert profile_of(read, "low", cores=1)[1][PARTITIONS] == "1"
     set_by_user = profile_of(read, "low", "{spark: {spark.sql.shuffle.partitions: 8, spark.sql.x: y}}")[1]
     assert (set_by_user["spark.sql.shuffle.partitions"], set_by_user["spark.sql.x"]) == ("8", "y")
 
@@ -50,3 +60,42 @@ def test_every_setting_that_is_fixed_at_birth_has_a_value(read: Read) -> None:
     settings = profile_of(read, "low")[1]
     assert [key for key in BIRTH_SETTINGS if key not in settings] == []
     assert all(key.startswith("spark.sql.") for key in settings)
+
+
+def test_every_value_has_a_reason_and_the_users_own_wins(read: Read) -> None:
+    settings = f"{{trigger: 3 seconds, spark: {{{PARTITIONS}: 7}}}}"
+    (query,) = read(TEXT.replace("LATENCY", "low").replace("SETTINGS", settings)).queries
+    found = profile(query, 4, {"spark.sql.ansi.enabled": "true"}, quick_files=True)
+    assert found.trigger_why == "set by you"
+    assert (found.choices[PARTITIONS].value, found.choices[PARTITIONS].why) == ("7", "set by you")
+    assert found.choices["spark.sql.ansi.enabled"].why == "set by you for the project"
+    assert FILE_MANAGER in found.choices
+    assert all(choice.why for choice in found.choices.values())
+
+
+def test_files_are_written_by_renaming_only_where_that_is_quick(read: Read) -> None:
+    assert FILE_MANAGER not in profile_of(read, "low")[1]
+
+
+@pytest.mark.parametrize(("latency", "quick"), [("realtime", True), ("low", True), ("balanced", False)])
+def test_quick_files_are_for_quick_words(read: Read, latency: str, quick: bool) -> None:
+    assert wants_quick_files([read(TEXT.replace("LATENCY", latency).replace("SETTINGS", "{}"))]) == quick
+
+
+@pytest.mark.parametrize(
+    ("latency", "spark", "asked"), [("realtime", "4.3", 1), ("realtime", "4.1", 0), ("low", "4.3", 0)]
+)
+def test_rows_do_not_wait_between_tasks_in_real_time(read: Read, latency: str, spark: str, asked: int) -> None:
+    pipeline = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", "{}"))
+    assert process_settings([pipeline], spark) == ({BUFFER_WAIT: "1"} if asked else {})
+
+
+def test_in_real_time_rows_are_updates_unless_somebody_says_otherwise(read: Read) -> None:
+    def mode_of(latency: str, settings: str) -> str:
+        pipeline = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", settings))
+        assert pipeline.mode_of("a") == pipeline.queries[0].settings.mode
+        return pipeline.mode_of("a")
+
+    assert mode_of("realtime", "{}") == mode_of("low", "{latency: realtime}") == "update"
+    assert mode_of("realtime", "{mode: append}") == mode_of("realtime", "{trigger: available_now}") == "append"
+    assert mode_of("realtime", "{latency: low}") == "append"

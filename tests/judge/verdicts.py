@@ -141,12 +141,12 @@ def _started(engine: Engine, pipeline: Pipeline, query: Query, frames: dict[str,
     built = build.Built(query, frames[query.name].sparkSession, frames)
     try:
         streaming = build.start(
-            engine, pipeline, built, str(checkpoint), "judged", query.trigger or Trigger("available_now")
+            engine, pipeline, built, str(checkpoint), "judged", query.settings.trigger or Trigger("available_now")
         ).streaming
     except UserError as error:
         return error.problems[0].message
     try:
-        ends = query.trigger is not None and query.trigger.ends
+        ends = query.trigger.ends if query.settings.trigger else True
         ran = streaming.awaitTermination(PATIENCE) if ends else _ran(streaming, checkpoint)
         return "" if ran else "nothing ran"
     except Exception as error:  # noqa: BLE001 - whatever Spark says is its verdict

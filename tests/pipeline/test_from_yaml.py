@@ -63,7 +63,7 @@ def test_a_file_becomes_a_pipeline(read: Read) -> None:
     spent, ticks = pipeline.queries
     assert (spent.name, spent.trigger, spent.latency) == ("spent", Trigger("processing_time", "10 seconds"), "low")
     assert spent.settings.spark == {"spark.sql.shuffle.partitions": 4}
-    assert (ticks.name, ticks.trigger, ticks.settings.mode) == ("ticks", None, "append")
+    assert (ticks.name, ticks.trigger, ticks.settings.mode) == ("ticks", Trigger("default"), "append")
     assert [node.name for node in pipeline.upstream("spent")] == ["orders", "large", "spent"]
     assert [source.name for source in pipeline.sources_of("spent")] == ["orders"]
 

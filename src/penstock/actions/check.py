@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.actions.look import look
-from penstock.checks.rule import Disk, Subject
+from penstock.checks.rule import Disk, Subject, installed_spark
 from penstock.checks.runner import judge
-from penstock.engine import resolve
+from penstock.engine import latency, resolve
+from penstock.engine.latency import Profile
 from penstock.paths import is_local
 from penstock.pipeline.load import Loaded, load
 from penstock.pipeline.model import Pipeline, Sink, Source
 from penstock.pipeline.project import Project
 from penstock.problems import Fault, Problem, UserError, errors_in
+from penstock.references import Mask
 
 if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
     from penstock.engine.session import Engine
@@ -48,6 +50,17 @@ class QueryPlan:
     text: str
     stateful: tuple[str, ...]
     """The operators with state that Spark put in, the last one first."""
+    settings: tuple[ChosenSetting, ...]
+
+
+@dataclass(frozen=True)
+class ChosenSetting:
+    """The trigger of a query, or a setting of its session, and why it is so."""
+
+    name: str
+    value: str
+    why: str
+    costs: str
 
 
 @dataclass(frozen=True)
@@ -127,8 +140,15 @@ def _plans(ready: list[Ready], project: Project) -> tuple[QueryPlan, ...]:
     mask = resolve.mask(project, os.environ)
     found = [(item, *explained(item.built.rows)) for item in ready]
     return tuple(
-        QueryPlan(item.pipeline.name, item.built.query.name, mask(text), stateful) for item, text, stateful in found
+        QueryPlan(item.pipeline.name, item.built.query.name, mask(text), stateful, tuple(_chosen(item.profile, mask)))
+        for item, text, stateful in found
     )
+
+
+def _chosen(profile: Profile, mask: Mask) -> Iterator[ChosenSetting]:
+    yield ChosenSetting("trigger", str(profile.trigger), profile.trigger_why, "")
+    for name, choice in profile.choices.items():
+        yield ChosenSetting(name, mask(choice.value), choice.why, choice.costs)
 
 
 def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
@@ -230,8 +250,10 @@ def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
         if (used := getattr(node.spec, "connection", None))
         for name in judged.project.connections[used].connectors
     }
-    connectors = tuple(sorted({*connectors_of(judged.resolved), *catalogs, *connections}))
-    return connectors, resolve.project_settings(judged.project, os.environ)
+    quick = {"local-fs"} if latency.wants_quick_files(judged.resolved) else set()
+    connectors = tuple(sorted({*connectors_of(judged.resolved), *catalogs, *connections, *quick}))
+    of_process = latency.process_settings(judged.resolved, installed_spark())
+    return connectors, of_process | resolve.project_settings(judged.project, os.environ)
 
 
 def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Problem]]:

@@ -28,5 +28,8 @@ def of_mode(query: Query) -> Where:
     return query.origin.at("mode")
 
 
-def of_trigger(query: Query) -> Where:
-    return query.origin.at("trigger")
+def of_trigger(subject: Subject, query: Query) -> Where:
+    """Where a trigger is set, or the word that stands for it."""
+    if query.settings.trigger:
+        return query.origin.at("trigger")
+    return query.origin.at("latency") if query.settings.latency else subject.pipeline.origin.at("latency")

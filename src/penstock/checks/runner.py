@@ -68,9 +68,9 @@ def judge_plans(subject: Subject, refused: Problem | None) -> tuple[Problem, ...
     Its refusal is told in the words of our rules where one of them finds the cause, and nothing is refused that it
     accepts.
     """
-    of_plans = [rule for rule in rules() if rule.needs == "plan"]
-    told = [problem for rule in of_plans if rule.kind != "engine" for problem in rule(subject)]
+    found = {kind: [p for rule in rules() if rule.needs == "plan" and rule.kind == kind for p in rule(subject)]
+             for kind in ("engine", "start", "safety")}  # fmt: skip
+    told = (*found["start"], *found["safety"])
     if refused is None:
-        return tuple(told)
-    causes = [problem for rule in of_plans if rule.kind == "engine" for problem in rule(subject)]
-    return (*(causes or [refused]), *told)
+        return told
+    return (*(found["engine"] or ([] if found["start"] else [refused])), *told)

@@ -24,7 +24,9 @@ def check(
         False, "--fast", help="Without Spark: what the text and the disk tell, in under a second."
     ),
     show_plan: bool = typer.Option(
-        False, "--show-plan", help="Spark's plan of each query too, and the operators with state that it put in."
+        False,
+        "--show-plan",
+        help="Spark's plan of each query too, what keeps state in it, and every setting with its reason.",
     ),
     sarif: Annotated[
         Path | None,
@@ -68,6 +70,9 @@ def _show_plans(result: CheckResult) -> None:
             out.print(f"\n[bold]with state:[/] {', '.join(plan.stateful)}", soft_wrap=True)
         else:
             out.print("\n[dim]keeps no state[/]")
+        for setting in plan.settings:
+            costs = f"; {setting.costs}" if setting.costs else ""
+            out.print(f"{setting.name} = [bold]{setting.value}[/] [dim]({setting.why}{costs})[/]", soft_wrap=True)
         out.print()
 
 

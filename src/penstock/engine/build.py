@@ -239,6 +239,7 @@ class Started:
     """A query that runs, and what writes its batches where Spark's own sink does not."""
 
     streaming: StreamingQuery
+    trigger: Trigger
     writer: BatchWriter | None = None
 
 
@@ -264,11 +265,11 @@ def start(
     try:
         if native:
             with active(built.session):
-                return Started(sink.spec.start(writer, sink.name))
+                return Started(sink.spec.start(writer, sink.name), trigger)
         first = built.is_stateful or _written_before_refused(pipeline, query)
         batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
         with active(built.session):
-            return Started(writer.foreachBatch(batches).start(), batches)
+            return Started(writer.foreachBatch(batches).start(), trigger, batches)
     except Exception as error:
         raise UserError(spark_problems.while_starting(error, sink)) from error
 

@@ -26,6 +26,8 @@ LOCKS = Path(__file__).with_name("connector_locks")
 WITHOUT_SPARK = "without_spark"
 """Stands in the place of a Spark minor version for programs in processes of their own."""
 
+QUICK_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+"""The file system of the connector `local-fs`."""
 _EXTENSIONS = "spark.sql.extensions"
 SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     "delta": {
@@ -34,7 +36,7 @@ SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     },
     "iceberg": {_EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
     # Hadoop starts a process for each file that it looks at; this file system asks the JVM.
-    "local-fs": {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
+    "local-fs": {"spark.hadoop.fs.file.impl": QUICK_FILES},
 }
 LOCAL_SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     # After each commit Delta reads the table's log anew, in 50 tasks: on one machine most of the time of a small batch.

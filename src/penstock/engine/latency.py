@@ -1,25 +1,41 @@
-"""What a latency word means: a trigger, and the settings of a query's session."""
+"""What a latency word means: a trigger, and the settings of a query's session, each with its reason."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from penstock.pipeline.model import Latency, Query
+from penstock.pipeline.model import Pipeline, Query
 from penstock.spec import to_option
 from penstock.state_store import FORMAT, PROVIDER, State, merged
-from penstock.triggers import Trigger
+from penstock.triggers import Latency, Trigger
 from penstock.watermark import POLICY
 
-BIRTH_SETTINGS = ("spark.sql.shuffle.partitions", PROVIDER, FORMAT, POLICY)
+PARTITIONS = "spark.sql.shuffle.partitions"
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+BUFFER_WAIT = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
+BIRTH_SETTINGS = (PARTITIONS, PROVIDER, FORMAT, POLICY)
 """Settings that a checkpoint keeps for life. Spark ignores a change of some and forgets others."""
+QUICK: tuple[Latency, ...] = ("realtime", "low")
+"""The words for which a start may fetch a jar that makes local files quicker."""
 
-_TRIGGERS: dict[Latency, Trigger] = {
-    "realtime": Trigger("default"),
-    "low": Trigger("default"),
-    "balanced": Trigger("processing_time", "5 seconds"),
-    "throughput": Trigger("processing_time", "1 minute"),
+_RENAMES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_TRIGGER_WHY: dict[Latency, str] = {
+    "realtime": "rows leave as they come; a batch's length only says how often progress is written down",
+    "low": "batch after batch, as soon as there are rows",
+    "balanced": "few enough batches for their fixed cost not to matter",
+    "throughput": "large batches, for the least work per row",
 }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of a profile."""
+
+    value: str
+    why: str
+    costs: str = ""
+    """What one gives up for it."""
 
 
 @dataclass(frozen=True)
@@ -27,23 +43,66 @@ class Profile:
     """How a query runs."""
 
     trigger: Trigger
-    settings: dict[str, str]
+    trigger_why: str
+    choices: Mapping[str, Choice]
+    """By setting."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {name: choice.value for name, choice in self.choices.items()}
+
+    def overlaid(self, settings: Mapping[str, str], why: str) -> Profile:
+        """The same with other values, for one reason."""
+        return replace(self, choices={**self.choices, **{name: Choice(value, why) for name, value in settings.items()}})
 
 
-def profile(query: Query, cores: int, project: Mapping[str, str] | None = None, state: State | None = None) -> Profile:
+def profile(
+    query: Query,
+    cores: int,
+    project: Mapping[str, str] | None = None,
+    state: State | None = None,
+    *,
+    quick_files: bool = False,
+) -> Profile:
     """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets.
 
-    `state` is the project's; of both, Spark's own settings win.
+    `state` is the project's; of both, Spark's own settings win. With `quick_files`, its checkpoint is on a local disk
+    and its files cost no process each.
     """
     own = query.settings
     store = merged(state, own.state).settings
-    settings = {
-        # PySpark's 200 partitions are 200 tasks and 200 state stores for every batch, however small.
-        "spark.sql.shuffle.partitions": str(cores),
-        POLICY: "min",
-    } | store
-    settings |= {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
-    settings |= store if own.state else {}
-    settings |= {POLICY: own.watermark_policy} if own.watermark_policy else {}
-    settings |= {key: to_option(value) for key, value in own.spark.items()}
-    return Profile(query.trigger or _TRIGGERS[query.latency], settings)
+    chosen = Profile(query.trigger, "set by you" if own.trigger else _TRIGGER_WHY[query.latency], {})
+    chosen = replace(chosen, choices={PARTITIONS: _partitions(query.latency, cores)})
+    chosen = chosen.overlaid({POLICY: "min"}, "with several watermarks, no input's rows are dropped for another's")
+    chosen = chosen.overlaid(store, "state on disk that grows beyond memory, and writes what changed alone")
+    if quick_files:
+        chosen = chosen.overlaid({FILE_MANAGER: _RENAMES}, "a checkpoint on a local disk: one rename for each file")
+    of_project = {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
+    chosen = chosen.overlaid(of_project, "set by you for the project")
+    chosen = chosen.overlaid(store if own.state else {}, "set by you in `state`")
+    policy = {POLICY: own.watermark_policy} if own.watermark_policy else {}
+    return chosen.overlaid(policy | {key: to_option(value) for key, value in own.spark.items()}, "set by you")
+
+
+def _partitions(latency: Latency, cores: int) -> Choice:
+    """Spark's 200 are 200 tasks and state stores for every batch, however small."""
+    fixed = "fixed when the checkpoint is born"
+    match latency:
+        case "realtime":
+            return Choice("1", "each holds a core for the whole of a batch", fixed)
+        case "low":
+            half = max(1, cores // 2)
+            return Choice(str(half), "half the cores: each is a task and a state store for every batch", fixed)
+        case _:
+            return Choice(str(cores), "as many as there are cores", fixed)
+
+
+def process_settings(pipelines: Sequence[Pipeline], spark: str) -> dict[str, str]:
+    """What the words ask of the whole process, on a Spark such as `4.3`."""
+    is_asked = any(query.trigger.kind == "real_time" for pipeline in pipelines for query in pipeline.queries)
+    # Rows between two tasks wait for others to come along, 50 ms by default.
+    return {BUFFER_WAIT: "1"} if is_asked and tuple(map(int, spark.split("."))) >= (4, 3) else {}
+
+
+def wants_quick_files(pipelines: Sequence[Pipeline]) -> bool:
+    return any(query.latency in QUICK for pipeline in pipelines for query in pipeline.queries)

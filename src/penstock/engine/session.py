@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -35,7 +36,8 @@ _LISTS = {
     "spark.driver.extraClassPath": os.pathsep,
 }
 """Settings of ours that are joined with the user's, and by what. Of any other, the user's wins."""
-_LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.")
+_FILES = "spark.hadoop.fs.file.impl"
+_LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.", _FILES)
 """What the JVM must know when it is launched. Nothing else goes onto its command line, where all users can read it."""
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
@@ -57,6 +59,14 @@ class Engine:
     @property
     def version(self) -> str:
         return self.spark.version
+
+    @cached_property
+    def quick_files(self) -> bool:
+        """Does a file on the local disk cost no process? Hadoop's own file system starts one for most that it does."""
+        jvm: Any = self.spark._jvm
+        context: Any = self.spark.sparkContext
+        files = jvm.org.apache.hadoop.fs.FileSystem.get(context._jsc.hadoopConfiguration())
+        return self.is_local and files.getClass().getName() == connector_jars.QUICK_FILES
 
     @property
     def is_local(self) -> bool:
@@ -146,7 +156,10 @@ def start(
     java = require_java(os.environ)
     spark_minor = minor(installed_version())
     capabilities(spark_minor)
-    wanted = tuple(sorted(set(connectors)))
+    is_here = settings.get("spark.master", "local").startswith("local")
+    wanted = tuple(sorted({*connectors} - {"local-fs"}))
+    if "local-fs" in connectors and is_here and _can_be_had("local-fs", spark_minor, java.path):
+        wanted = (*wanted, "local-fs")
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
     ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
     # The driver opens files before it reads `spark.jars`.
@@ -158,6 +171,15 @@ def start(
     for key, joint in _LISTS.items():
         merged[key] = joint.join(filter(None, (ours.get(key), settings.get(key))))
     return _launch({key: value for key, value in merged.items() if value}, folder)
+
+
+def _can_be_had(connector: str, spark_minor: str, java: Path) -> bool:
+    """Of a connector that only makes things quicker: is its jar here, or can it be fetched?"""
+    try:
+        connector_jars.ensure((connector,), spark_minor, java)
+    except UserError:
+        return False
+    return True
 
 
 class _Shared:

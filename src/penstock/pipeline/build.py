@@ -11,7 +11,7 @@ from pydantic import Field
 
 from penstock import catalog
 from penstock.formats.messages import JsonMessageWrite
-from penstock.pipeline.model import Latency, Origin, Pipeline, Query, QuerySettings, Sink, Source, Step
+from penstock.pipeline.model import Origin, Pipeline, Query, QuerySettings, Sink, Source, Step
 from penstock.sinks.files import Files
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import Decoded
@@ -20,6 +20,7 @@ from penstock.transforms.dead_letters import DeadLetters, query_name
 from penstock.transforms.functions import Function
 from penstock.transforms.sql import Sql, tables_in
 from penstock.transforms.sql_parser import SqlNotUnderstood
+from penstock.triggers import Latency
 
 
 class PipelineSpec(Spec):

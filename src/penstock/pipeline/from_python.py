@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from penstock.paths import shown
 from penstock.pipeline.build import PipelineSpec, sql_step, with_dead_letters
-from penstock.pipeline.model import Latency, Origin, Pipeline, QuerySettings, Sink, Source, Step
+from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
 from penstock.processors.ready_made import ReadyMade
@@ -24,6 +24,7 @@ from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.python import Python, name_of, parameters
 from penstock.transforms.sql import Sql
+from penstock.triggers import Latency
 from penstock.watermark import Watermark
 
 F = TypeVar("F", bound=Callable[..., Any])

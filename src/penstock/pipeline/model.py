@@ -19,12 +19,10 @@ from penstock.state_store import State
 from penstock.transforms.dead_letters import DeadLetters
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
-from penstock.triggers import AnyTrigger, Trigger
+from penstock.triggers import OF_LATENCY, AnyTrigger, Latency, Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Latency = Literal["realtime", "low", "balanced", "throughput"]
 
 
 @dataclass(frozen=True)
@@ -118,8 +116,8 @@ class Query:
         return self.sinks[0]
 
     @property
-    def trigger(self) -> Trigger | None:
-        return self.settings.trigger
+    def trigger(self) -> Trigger:
+        return self.settings.trigger or OF_LATENCY[self.latency]
 
 
 @dataclass(frozen=True)
@@ -148,9 +146,9 @@ class Pipeline:
             fed.setdefault(sink.of, []).append(sink)
         queries = []
         for name, sinks in fed.items():
-            settings = self.settings.get(name, QuerySettings())
+            settings = self._settings_of(name)
             origin = self.settings_origins.get(name) or sinks[0].origin
-            queries.append(Query(name, tuple(sinks), settings, settings.latency or self.latency, origin=origin))
+            queries.append(Query(name, tuple(sinks), settings, self._latency_of(name, settings), origin=origin))
         return tuple(queries)
 
     @cached_property
@@ -185,7 +183,19 @@ class Pipeline:
 
     def mode_of(self, query: str) -> Mode:
         """The output mode of the query of that name, or the default where there is none."""
-        return self.settings.get(query, QuerySettings()).mode
+        return self._settings_of(query).mode
+
+    def _settings_of(self, query: str) -> QuerySettings:
+        settings = self.settings.get(query, QuerySettings())
+        if self._latency_of(query, settings) == "realtime" and not {"mode", "trigger"} & settings.model_fields_set:
+            # Rows that leave at once cannot wait to be final: Real-Time Mode knows no other mode.
+            return settings.model_copy(update={"mode": "update"})
+        return settings
+
+    def _latency_of(self, query: str, settings: QuerySettings) -> Latency:
+        if settings.latency or self.latency != "realtime" or not self.puts_aside(query):
+            return settings.latency or self.latency
+        return "balanced"  # dead letters are read by people, and their sinks take batches
 
     def is_ephemeral(self, query: Query) -> bool:
         """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""

@@ -44,7 +44,7 @@ class RunningQuery:
         backlog: Backlog | None = None,
     ) -> None:
         self._pipeline, self._built, self._begin_anew, self._mask = pipeline, built, anew, mask
-        self._started, self._writer = started.streaming, started.writer
+        self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
         self._storage, self._backlog = storage, backlog
         self._last_seen = ""
         self._problem: Problem | None = None
@@ -129,7 +129,7 @@ class RunningQuery:
         """Starts it again on its checkpoint, declared anew. A failure to do so is told by `exception`."""
         try:
             self._built, started = self._begin_anew()
-            self._started, self._writer = started.streaming, started.writer
+            self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
             self._last_seen, self._since = "", time.monotonic()
         except UserError as error:
             self._problem = self._masked(error.problems[0])
@@ -168,8 +168,8 @@ class RunningQuery:
 
     @property
     def batch_under_way(self) -> int | None:
-        """The batch that is planned and not committed."""
-        return batch_under_way(self._storage, self.checkpoint)
+        """The batch that is planned and not committed. One whose rows have left already is not waited for."""
+        return None if self._trigger.hands_on else batch_under_way(self._storage, self.checkpoint)
 
     @property
     def last_commit(self) -> int:

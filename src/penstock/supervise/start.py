@@ -57,6 +57,7 @@ def build_all(
     engine.use_modules_of(project.root)
     of_project = resolve.project_settings(project, os.environ)
     state = resolve.project_state(project, os.environ)
+    quick_files = engine.quick_files and is_local(resolve.storage_root(project, os.environ))
     for written, pipeline in pipelines:
         try:
             listeners = tuple(_listeners((*project.listeners, *pipeline.listeners), pipeline))
@@ -64,24 +65,26 @@ def build_all(
             problems += error.problems
             continue
         for query in pipeline.queries:
-            chosen = profile(query, engine.cores, of_project, state)
+            chosen = profile(query, engine.cores, of_project, state, quick_files=quick_files)
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
-            of_state = STATE_SETTINGS if processes_of(pipeline, query) else {}
-            settings = of_state | chosen.settings | dict(born.settings if born else {})
+            if processes_of(pipeline, query):
+                missing = {key: value for key, value in STATE_SETTINGS.items() if key not in chosen.choices}
+                chosen = chosen.overlaid(missing, "state in Avro can follow when a processor changes")
+            chosen = chosen.overlaid(born.settings if born else {}, "fixed when the checkpoint was born")
             try:
-                built = build.build(engine, pipeline, query, settings)
+                built = build.build(engine, pipeline, query, chosen.settings)
             except UserError as error:
                 problems += error.problems
                 continue
-            if born is None and settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
+            if born is None and chosen.settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
                 # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
-                settings[FORMAT] = "1"
+                chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")
                 built.session.conf.set(FORMAT, "1")
             subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
             problems += judge_plans(subject, build.refusal(built))
             problems += _missing_partition_columns(built)
             problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
-            ready.append(Ready(pipeline, written, built, Profile(chosen.trigger, settings), listeners))
+            ready.append(Ready(pipeline, written, built, chosen, listeners))
     return ready, _without_repeats(problems)
 
 

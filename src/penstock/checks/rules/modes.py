@@ -78,6 +78,8 @@ def session_in_update(subject: Subject) -> Iterator[Finding]:
     """
     for query, plan in subject.planned():
         found = aggregates(plan)
+        if query.trigger.kind == "real_time":
+            continue  # one mode alone, and no sessions: REALTIME004 says so
         if query.settings.mode == "update" and found and groups_by_session(found[0]):
             yield (
                 f"query `{query.name}` groups by session windows in mode `update`",

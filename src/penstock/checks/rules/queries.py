@@ -37,7 +37,8 @@ def mode_not_for_sink(subject: Subject) -> Iterator[Finding]:
     """
     for query in subject.pipeline.queries:
         for sink in query.sinks:
-            if query.settings.mode not in sink.spec.takes:
+            # In real time there is one mode alone: what else stands in the way is told by REALTIME003.
+            if query.settings.mode not in sink.spec.takes and query.trigger.kind != "real_time":
                 taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.takes))
                 yield (
                     f"sink `{sink.name}` of type `{sink.spec.type}` does not take mode `{query.settings.mode}`",
@@ -335,40 +336,8 @@ def once_is_deprecated(subject: Subject) -> Iterator[Finding]:
     `available_now` honours rate limits, moves the watermark from batch to batch and ends with a last empty batch.
     """
     for query in subject.pipeline.queries:
-        if query.trigger is not None and query.trigger.kind == "once":
+        if query.trigger.kind == "once":
             yield (f"query `{query.name}` uses the trigger `once`", "use `available_now`", query.origin.at("trigger"))
-
-
-@rule(
-    "LATENCY001",
-    wrong="""
-    pipeline: quick
-    latency: realtime
-    sources: {ticks: {type: rate}}
-    sinks: {out: {of: ticks, type: console}}
-    """,
-    right="""
-    pipeline: quick
-    latency: low
-    sources: {ticks: {type: rate}}
-    sinks: {out: {of: ticks, type: console}}
-    """,
-)
-def realtime_not_possible(subject: Subject) -> Iterator[Finding]:
-    """A query cannot have `latency: realtime`.
-
-    Spark's Real-Time Mode reads from Kafka only. Penstock never falls back in silence to something slower.
-    """
-    for query in subject.pipeline.queries:
-        if query.latency == "realtime":
-            sources = subject.pipeline.sources_of(query.name)
-            named = ", ".join(f"`{source.name}` ({source.spec.type})" for source in sources)
-            where = query.origin.at("latency") if query.settings.latency else subject.pipeline.origin.at("latency")
-            yield (
-                f"query `{query.name}` cannot run in real time: it reads from {named}",
-                "use `latency: low`; Real-Time Mode cannot be had yet",
-                where,
-            )
 
 
 @rule(

@@ -9,7 +9,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
-from penstock.streams import CLOCKS, is_stream_stream, keeps_state
+from penstock.streams import CLOCKS, groups_by_session, is_stream_stream, keeps_state
 from penstock.triggers import Kind
 
 _CONTINUOUS = "Continuous Processing"
@@ -24,13 +24,13 @@ _SINKS = ("console", "kafka")
 
 def _queries(subject: Subject, kind: Kind) -> Iterator[Query]:
     for query in subject.pipeline.queries:
-        if query.trigger is not None and query.trigger.kind == kind:
+        if query.trigger.kind == kind:
             yield query
 
 
 def _plans(subject: Subject, kind: Kind) -> Iterator[tuple[Query, Operator]]:
     for query, plan in subject.planned():
-        if query.trigger is not None and query.trigger.kind == kind:
+        if query.trigger.kind == kind:
             yield query, plan
 
 
@@ -65,7 +65,7 @@ def continuous_operator(subject: Subject) -> Iterator[Finding]:
                 yield (
                     f"query `{query.name}` is continuous, and `{operator.node}` has {_called(operator)}",
                     "use a time such as `trigger: 1 second`, or `{real_time: 5 minutes}` where Spark can",
-                    places.of_trigger(query),
+                    places.of_trigger(subject, query),
                 )
                 break
 
@@ -133,7 +133,7 @@ def continuous_source(subject: Subject) -> Iterator[Finding]:
                 yield (
                     f"query `{query.name}` is continuous and reads from `{source.name}` ({source.spec.type})",
                     "use a time such as `trigger: 1 second`",
-                    places.of_trigger(query),
+                    places.of_trigger(subject, query),
                 )
 
 
@@ -221,8 +221,8 @@ def real_time_source(subject: Subject) -> Iterator[Finding]:
             if source.spec.type != "kafka" and not source.spec.is_static:
                 yield (
                     f"query `{query.name}` runs in real time and reads from `{source.name}` ({source.spec.type})",
-                    "read it from Kafka, or use a time such as `trigger: 1 second`",
-                    places.of_trigger(query),
+                    f"read it from Kafka, or use {_slower(query)}",
+                    places.of_trigger(subject, query),
                 )
 
 
@@ -295,10 +295,10 @@ def real_time_operator(subject: Subject) -> Iterator[Finding]:
     for query, plan in _plans(subject, "real_time"):
         found = next((one for one in plan.walk() if not _runs_in_real_time(one, with_state)), None)
         if found is not None:
-            newer = found.kind in _REAL_TIME_STATE and not with_state
+            newer = _runs_in_real_time(found, with_state=True)
             yield (
                 f"query `{query.name}` runs in real time, and `{found.node}` has {_called(found)}",
-                ("use Spark 4.3, or " if newer else "use ") + "`latency: low`",
+                ("use Spark 4.3, or " if newer else "use ") + _slower(query),
                 places.of_operator(subject, found),
             )
 
@@ -336,7 +336,7 @@ def real_time_union(subject: Subject) -> Iterator[Finding]:
                 why = f"reads `{twice[0]}` twice" if twice else "puts streams together after a step with state"
                 yield (
                     f"query `{query.name}` runs in real time and {why}",
-                    "make both rows with one SELECT, such as `explode(array(…))`; or use `latency: low`",
+                    f"make both rows with one SELECT, such as `explode(array(…))`; or use {_slower(query)}",
                     places.of_operator(subject, union, r"\bUNION\b"),
                 )
 
@@ -373,7 +373,7 @@ def real_time_python(subject: Subject) -> Iterator[Finding]:
             if any(part.name == "python" or part.name in declared for part in operator.expressions()):
                 yield (
                     f"query `{query.name}` runs in real time, and `{operator.node}` calls Python",
-                    "say it in SQL, or use `latency: low`",
+                    f"say it in SQL, or use {_slower(query)}",
                     places.of_operator(subject, operator),
                 )
                 break
@@ -403,11 +403,11 @@ def real_time_batch(subject: Subject) -> Iterator[Finding]:
     is a pause, so long ones are better.
     """
     for query in _queries(subject, "real_time"):
-        if query.trigger is not None and to_milliseconds(query.trigger.interval or "0") < _SHORTEST_MS:
+        if to_milliseconds(query.trigger.interval or "0") < _SHORTEST_MS:
             yield (
                 f"query `{query.name}` has real-time batches of {query.trigger.interval}",
                 "write `{real_time: 5 minutes}`: rows leave within milliseconds all the same",
-                places.of_trigger(query),
+                places.of_trigger(subject, query),
             )
 
 
@@ -443,8 +443,8 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
     if needed > subject.slots:
         yield (
             f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {subject.slots}",
-            "give them more cores, read fewer partitions, or use `trigger: 1 second`",
-            places.of_trigger(queries[0]),
+            f"give them more cores, read fewer partitions, or use {_slower(queries[0])}",
+            places.of_trigger(subject, queries[0]),
         )
 
 
@@ -482,6 +482,11 @@ def no_limit(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def _slower(query: Query) -> str:
+    """The nearest that works everywhere."""
+    return "`latency: low`, without the trigger" if query.settings.trigger else "`latency: low`"
+
+
 def _other_sinks(subject: Subject, kind: Kind, taken: tuple[str, ...], *, by_row: bool) -> Iterator[Finding]:
     for query in _queries(subject, kind):
         for sink in query.sinks:
@@ -490,7 +495,7 @@ def _other_sinks(subject: Subject, kind: Kind, taken: tuple[str, ...], *, by_row
                 how = "continuous" if kind == "continuous" else "real-time"
                 yield (
                     f"sink `{sink.name}` ({sink.spec.type}) of the {how} query `{query.name}` is written in batches",
-                    "write to `kafka` and let another query take it from there; or use `trigger: 1 second`",
+                    f"write to `kafka` and let another query take it from there; or use {_slower(query)}",
                     sink.origin.where,
                 )
 
@@ -501,11 +506,17 @@ def _runs_in_real_time(operator: Operator, with_state: bool) -> bool:
     if operator.kind == "other":
         return operator.name not in _PYTHON_OPERATORS
     if operator.kind in _REAL_TIME_STATE:
-        return with_state
+        return with_state and not _is_session(operator)
     return operator.kind in _STATELESS and not is_stream_stream(operator)
 
 
+def _is_session(operator: Operator) -> bool:
+    return operator.kind == "aggregate" and groups_by_session(operator)
+
+
 def _called(operator: Operator) -> str:
+    if _is_session(operator):
+        return "a session window"
     names = {
         "aggregate": "an aggregation",
         "distinct": "a DISTINCT",
