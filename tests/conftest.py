@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -20,7 +22,7 @@ from penstock.engine.session import Engine
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
-from penstock.problems import Problem, UserError
+from penstock.problems import Problem, UserError, errors_in
 from penstock.spark_catalogs import Iceberg
 from penstock.supervise.loop import Stop
 
@@ -119,6 +121,26 @@ def run_once(start_engine: StartEngine) -> Callable[..., RunResult]:
         options = RunOptions(once=once, for_seconds=for_seconds)
         stop = stop or Stop()
         return run(root, selection, None, options, start_engine, stop, lambda snapshot: None, lambda line: None)
+
+    return run_it
+
+
+@pytest.fixture
+def running(run_once: Callable[..., RunResult]) -> Callable[..., AbstractContextManager[None]]:
+    """Runs a project's pipelines for as long as the block lasts: `with running(root, "orders"): …`."""
+
+    @contextmanager
+    def run_it(root: Path, *selection: str) -> Iterator[None]:
+        stop, results = Stop(), list[RunResult]()
+        thread = Thread(target=lambda: results.append(run_once(root, *selection, once=False, stop=stop)))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.ask()
+            thread.join(120)
+        assert results, "it did not end when it was asked to"
+        assert not errors_in(results[0].problems)
 
     return run_it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -88,3 +89,11 @@ def consume(servers: str, topic: str, isolation: str = "read_committed") -> list
     finally:
         consumer.close()
     return sorted(messages, key=lambda message: (message.partition(), message.offset()))
+
+
+def await_rows(servers: str, topic: str, count: int) -> None:
+    """Waits until so many rows are in a topic."""
+    deadline = time.monotonic() + 2 * _SECONDS
+    while len(consume(servers, topic)) < count:
+        assert time.monotonic() < deadline, f"{count} rows did not come"
+        time.sleep(0.2)

@@ -20,7 +20,7 @@ from penstock.actions.run import RunResult
 from penstock.engine.dead_letters import Choice
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
-from tests.services import consume, create_topic
+from tests.services import await_rows, consume, create_topic
 
 covers = pytest.mark.covers
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -242,6 +242,27 @@ def test_fan_out(example, broker, run_well, letters):
         for topic in topics:
             assert read(topic) == expected(example / "expected" / f"{topic}.json")
         assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+@pytest.mark.services
+@pytest.mark.parametrize(
+    ("pipeline", "given", "taken"),
+    [
+        pytest.param("routed", ["signals"], "kept"),
+        pytest.param("fraud", ["payments"], "features"),
+        pytest.param("offers", ["searches"], "matched"),
+        pytest.param("telemetry", ["engines", "brakes"], "warnings"),
+    ],
+)
+def test_realtime(example, broker, running, kafka, pipeline, given, taken):
+    read = broker(example, given[0], taken)
+    for topic in given[1:]:
+        broker(example, topic)
+    wanted = expected(example / "expected" / f"{taken}.json")
+    with running(example, pipeline):
+        await_rows(kafka.servers, taken, len(wanted))
+    assert read(taken) == wanted
 
 
 @covers("refused.two-queries")

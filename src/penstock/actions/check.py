@@ -129,9 +129,18 @@ def check(
     try:
         ready, refusals = build_with(engine, judged)
         plans = _plans(ready, judged.project) if show_plans else ()
+        refusals += _slot_problems(ready, engine.cores)
     finally:
         engine.close()
     return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False, plans=plans)
+
+
+def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:
+    """Pipeline by pipeline: which of them will run together, a check does not know."""
+    from penstock.supervise.start import slot_problems
+
+    names = dict.fromkeys(item.pipeline.name for item in ready)
+    return [p for name in names for p in slot_problems([one for one in ready if one.pipeline.name == name], cores)]
 
 
 def _plans(ready: list[Ready], project: Project) -> tuple[QueryPlan, ...]:

@@ -26,10 +26,3 @@ def of_operator(subject: Subject, operator: Operator, word: str = "") -> Where:
 def of_mode(query: Query) -> Where:
     """Where the output mode is set, or the query."""
     return query.origin.at("mode")
-
-
-def of_trigger(subject: Subject, query: Query) -> Where:
-    """Where a trigger is set, or the word that stands for it."""
-    if query.settings.trigger:
-        return query.origin.at("trigger")
-    return query.origin.at("latency") if query.settings.latency else subject.pipeline.origin.at("latency")

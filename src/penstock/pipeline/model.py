@@ -197,6 +197,12 @@ class Pipeline:
             return settings.latency or self.latency
         return "balanced"  # dead letters are read by people, and their sinks take batches
 
+    def place_of_trigger(self, query: Query) -> Where:
+        """Where a query's trigger is written, or the word that stands for it."""
+        if query.settings.trigger:
+            return query.origin.at("trigger")
+        return (query if query.settings.latency else self).origin.at("latency")
+
     def is_ephemeral(self, query: Query) -> bool:
         """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""
         gone = any(sink.spec.ephemeral for sink in query.sinks)

@@ -155,6 +155,11 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             return
         self._require_topics(cluster.partitions())
 
+    def partitions_now(self) -> int | None:
+        if self.is_for_java_alone:
+            return self.min_partitions
+        return max(sum(map(len, self._partitions().values())), self.min_partitions or 0)
+
     def load(self, spark: SparkSession) -> DataFrame:
         return self.decoded(self.reader(spark).format("kafka").options(**self._options()).load())
 

@@ -58,6 +58,10 @@ class SourceSpec(Part):
     def probe(self) -> None:
         """Raises Fault if what it reads from cannot be reached. Without Spark, and in seconds."""
 
+    def partitions_now(self) -> int | None:
+        """How many tasks read it at once, asked now; None where it cannot tell. Raises Fault."""
+        return None
+
     def load(self, spark: SparkSession) -> DataFrame:
         """The rows, unbounded or static. Paths are absolute and references resolved by now.
 

@@ -28,6 +28,7 @@ from penstock.problems import Problem, UserError, did_you_mean
 from penstock.references import Mask
 from penstock.state_store import FORMAT
 from penstock.storage import Storage, join
+from penstock.supervise import slots
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
 from penstock.supervise.state import STATE_SETTINGS, processes_of, state_problems
@@ -88,6 +89,11 @@ def build_all(
     return ready, _without_repeats(problems)
 
 
+def slot_problems(ready: Sequence[Ready], cores: int) -> list[Problem]:
+    """Do queries that are started together hold more cores than there are?"""
+    return list(slots.too_few([slots.held(item.pipeline, item.built, item.profile) for item in ready], cores))
+
+
 def start_all(
     engine: Engine,
     project: Project,
@@ -98,6 +104,8 @@ def start_all(
 ) -> list[RunningQuery]:
     """Starts what was built, each pipeline under its lock, which `cleanup` gives back. Raises UserError."""
     mask = resolve.mask(project, os.environ)
+    if trigger is None and (problems := slot_problems(ready, engine.cores)):
+        raise UserError(problems)
     for name in dict.fromkeys(item.pipeline.name for item in ready):
         cleanup.enter_context(held(engine.spark._jvm, lock_folder(project), name))
     if problems := [problem for item in ready for problem in build.prepare(item.built)]:

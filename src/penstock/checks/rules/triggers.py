@@ -65,7 +65,7 @@ def continuous_operator(subject: Subject) -> Iterator[Finding]:
                 yield (
                     f"query `{query.name}` is continuous, and `{operator.node}` has {_called(operator)}",
                     "use a time such as `trigger: 1 second`, or `{real_time: 5 minutes}` where Spark can",
-                    places.of_trigger(subject, query),
+                    subject.pipeline.place_of_trigger(query),
                 )
                 break
 
@@ -133,7 +133,7 @@ def continuous_source(subject: Subject) -> Iterator[Finding]:
                 yield (
                     f"query `{query.name}` is continuous and reads from `{source.name}` ({source.spec.type})",
                     "use a time such as `trigger: 1 second`",
-                    places.of_trigger(subject, query),
+                    subject.pipeline.place_of_trigger(query),
                 )
 
 
@@ -222,7 +222,7 @@ def real_time_source(subject: Subject) -> Iterator[Finding]:
                 yield (
                     f"query `{query.name}` runs in real time and reads from `{source.name}` ({source.spec.type})",
                     f"read it from Kafka, or use {_slower(query)}",
-                    places.of_trigger(subject, query),
+                    subject.pipeline.place_of_trigger(query),
                 )
 
 
@@ -407,7 +407,7 @@ def real_time_batch(subject: Subject) -> Iterator[Finding]:
             yield (
                 f"query `{query.name}` has real-time batches of {query.trigger.interval}",
                 "write `{real_time: 5 minutes}`: rows leave within milliseconds all the same",
-                places.of_trigger(subject, query),
+                subject.pipeline.place_of_trigger(query),
             )
 
 
@@ -444,7 +444,7 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
         yield (
             f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {subject.slots}",
             f"give them more cores, read fewer partitions, or use {_slower(queries[0])}",
-            places.of_trigger(subject, queries[0]),
+            subject.pipeline.place_of_trigger(queries[0]),
         )
 
 
