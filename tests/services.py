@@ -19,6 +19,10 @@ def create_topic(servers: str, topic: str, partitions: int = 1, settings: Mappin
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
     for made in admin.create_topics([new], operation_timeout=_SECONDS).values():
         made.result(_SECONDS)
+    deadline = time.monotonic() + _SECONDS
+    while topic not in admin.list_topics(timeout=_SECONDS).topics:  # it is made a moment before it is seen
+        assert time.monotonic() < deadline, f"{topic} is not seen"
+        time.sleep(0.05)
 
 
 def produce(
