@@ -24,9 +24,9 @@ from tests.services import produce
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
-KILLS = 5
-QUERIES = ("north", "east", "south", "west")
-RECORDS = 2_000
+KILLS = 20
+QUERIES = ("priced",)
+RECORDS = 500
 """That come before each start."""
 PROJECT = """\
 name: crashes

@@ -446,4 +446,4 @@ def test_event_time_needs_a_watermark(project_at, start_engine):
     text = PIPELINES[2].replace(WATERMARK, "")
     root = project_at(text, files=MODULES | {"clicks/1.csv": BATCHES[0]})
     problems = check(root, (), None, start_engine).problems
-    assert {problem.code for problem in problems} == {"OPERATION013"}
+    assert {problem.code for problem in problems} == {"OPERATION011", "OPERATION013"}
