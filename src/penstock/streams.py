@@ -91,6 +91,11 @@ def keeps_state(operator: Operator) -> bool:
     return (operator.kind in (*STATEFUL, "limit") and operator.is_streaming) or is_stream_stream(operator)
 
 
+def is_stateful(plan: Operator) -> bool:
+    """Does Spark keep something from batch to batch for any of its operators?"""
+    return any(map(keeps_state, plan.walk()))
+
+
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:
     """The conditions that must all hold."""
     if condition is None:

@@ -139,15 +139,13 @@ def _codes(subject: Subject) -> tuple[str, ...]:
 def _started(engine: Engine, pipeline: Pipeline, query: Query, frames: dict[str, Any], checkpoint: Path) -> str:
     """Why it could not run for one batch, or nothing."""
     built = build.Built(query, frames[query.name].sparkSession, frames)
+    trigger = query.settings.trigger or Trigger("available_now")
     try:
-        streaming = build.start(
-            engine, pipeline, built, str(checkpoint), "judged", query.settings.trigger or Trigger("available_now")
-        ).streaming
+        streaming = build.start(engine, pipeline, built, str(checkpoint), "judged", trigger).streaming
     except UserError as error:
         return error.problems[0].message
     try:
-        ends = query.trigger.ends if query.settings.trigger else True
-        ran = streaming.awaitTermination(PATIENCE) if ends else _ran(streaming, checkpoint)
+        ran = streaming.awaitTermination(PATIENCE) if trigger.ends else _ran(streaming, checkpoint)
         return "" if ran else "nothing ran"
     except Exception as error:  # noqa: BLE001 - whatever Spark says is its verdict
         return _first_line(error)

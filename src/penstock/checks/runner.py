@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.checks.rule import Rule, Subject
+from penstock.checks.rule import Kind, Rule, Subject
 from penstock.checks.rules import (
     checkpoints,
     event_time,
@@ -68,9 +68,10 @@ def judge_plans(subject: Subject, refused: Problem | None) -> tuple[Problem, ...
     Its refusal is told in the words of our rules where one of them finds the cause, and nothing is refused that it
     accepts.
     """
-    found = {kind: [p for rule in rules() if rule.needs == "plan" and rule.kind == kind for p in rule(subject)]
-             for kind in ("engine", "start", "safety")}  # fmt: skip
-    told = (*found["start"], *found["safety"])
-    if refused is None:
-        return told
-    return (*(found["engine"] or ([] if found["start"] else [refused])), *told)
+
+    def told(kind: Kind) -> list[Problem]:
+        return [found for rule in rules() if rule.needs == "plan" and rule.kind == kind for found in rule(subject)]
+
+    at_start, safety = told("start"), told("safety")
+    causes = told("engine") or ([] if at_start else [refused]) if refused else []
+    return (*causes, *at_start, *safety)

@@ -20,7 +20,7 @@ from penstock.problems import Fault, Problem, UserError
 from penstock.records import ARRIVED, HIDDEN
 from penstock.sinks.sink import Mode
 from penstock.state_store import PROVIDER, PROVIDERS
-from penstock.streams import keeps_state
+from penstock.streams import is_stateful
 from penstock.transforms import functions
 from penstock.transforms.dead_letters import DeadLetters
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
@@ -58,7 +58,7 @@ class Built:
     @property
     def is_stateful(self) -> bool:
         """Does Spark keep something from batch to batch to make the rows?"""
-        return any(map(keeps_state, self.plan.walk()))
+        return is_stateful(self.plan)
 
 
 def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[str, str]) -> Built:
@@ -119,7 +119,7 @@ def frames(
                 ready = {one: made[one] for one in node.inputs if one in made}
                 rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
             rows = records.judged(rows, node, pipeline.guarded)
-            if isinstance(node, Step) and records.VERDICT in rows.columns and _keeps_state(rows):
+            if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(plan_of(rows, "", ())):
                 keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
@@ -139,10 +139,6 @@ def frames(
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
     return made
-
-
-def _keeps_state(rows: DataFrame) -> bool:
-    return any(map(keeps_state, plan_of(rows, "", ()).walk()))
 
 
 def _applied(
@@ -263,12 +259,11 @@ def start(
     writer = counted.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     try:
-        if native:
-            with active(built.session):
-                return Started(sink.spec.start(writer, sink.name), trigger)
-        first = built.is_stateful or _written_before_refused(pipeline, query)
-        batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
         with active(built.session):
+            if native:
+                return Started(sink.spec.start(writer, sink.name), trigger)
+            first = built.is_stateful or _written_before_refused(pipeline, query)
+            batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
             return Started(writer.foreachBatch(batches).start(), trigger, batches)
     except Exception as error:
         raise UserError(spark_problems.while_starting(error, sink)) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.engine.capabilities import capabilities
 from penstock.pipeline.model import Pipeline, Query
 from penstock.spec import to_option
 from penstock.state_store import FORMAT, PROVIDER, State, merged
@@ -71,8 +72,8 @@ def profile(
     """
     own = query.settings
     store = merged(state, own.state).settings
-    chosen = Profile(query.trigger, "set by you" if own.trigger else _TRIGGER_WHY[query.latency], {})
-    chosen = replace(chosen, choices={PARTITIONS: _partitions(query.latency, cores)})
+    why = "set by you" if own.trigger else _TRIGGER_WHY[query.latency]
+    chosen = Profile(query.trigger, why, {PARTITIONS: _partitions(query.latency, cores)})
     chosen = chosen.overlaid({POLICY: "min"}, "with several watermarks, no input's rows are dropped for another's")
     chosen = chosen.overlaid(store, "state on disk that grows beyond memory, and writes what changed alone")
     if quick_files:
@@ -101,7 +102,7 @@ def process_settings(pipelines: Sequence[Pipeline], spark: str) -> dict[str, str
     """What the words ask of the whole process, on a Spark such as `4.3`."""
     is_asked = any(query.trigger.kind == "real_time" for pipeline in pipelines for query in pipeline.queries)
     # Rows between two tasks wait for others to come along, 50 ms by default.
-    return {BUFFER_WAIT: "1"} if is_asked and tuple(map(int, spark.split("."))) >= (4, 3) else {}
+    return {BUFFER_WAIT: "1"} if is_asked and "real-time aggregation" in capabilities(spark).features else {}
 
 
 def wants_quick_files(pipelines: Sequence[Pipeline]) -> bool:

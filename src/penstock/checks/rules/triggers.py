@@ -9,7 +9,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
-from penstock.streams import CLOCKS, groups_by_session, is_stream_stream, keeps_state
+from penstock.streams import CLOCKS, groups_by_session, is_stateful, is_stream_stream
 from penstock.triggers import Kind
 
 _CONTINUOUS = "Continuous Processing"
@@ -332,7 +332,7 @@ def real_time_union(subject: Subject) -> Iterator[Finding]:
         for union in (one for one in plan.walk() if one.kind == "union"):
             sources = [one.node for one in union.walk() if one.kind == "source" and one.streams]
             twice = [name for name in sources if sources.count(name) > 1]
-            if twice or any(keeps_state(one) for one in union.walk()):
+            if twice or is_stateful(union):
                 why = f"reads `{twice[0]}` twice" if twice else "puts streams together after a step with state"
                 yield (
                     f"query `{query.name}` runs in real time and {why}",
