@@ -1,0 +1,1 @@
+"""Who is measured: one module per way to run a workload, each in a process of its own."""

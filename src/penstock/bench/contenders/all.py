@@ -1,0 +1,18 @@
+"""The one list of contenders."""
+
+from __future__ import annotations
+
+from penstock.bench.contenders import floor, penstock, plain_spark
+from penstock.bench.contenders.contender import Contender
+
+FLOOR = floor.CONTENDER
+OURS = penstock.LOW
+CONTENDERS: tuple[Contender, ...] = (
+    FLOOR,
+    plain_spark.DEFAULTS,
+    plain_spark.NAIVE,
+    plain_spark.TUNED,
+    OURS,
+    penstock.REAL_TIME,
+)
+"""In the order in which they are listed, and run in the first round."""

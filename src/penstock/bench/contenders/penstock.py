@@ -1,0 +1,66 @@
+"""Penstock: the pipeline in YAML, run by `penstock run`."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.job import Job
+from penstock.bench.workloads.workload import Workload
+
+_MAIN = "from penstock.cli.main import main; main()"
+_REAL_TIME = "{real_time: 5 minutes}"
+
+
+def pipeline_text(workload: Workload, trigger: str | None = None) -> str:
+    """The whole pipeline, with the settings of its one query."""
+    mode = "update" if trigger == _REAL_TIME else workload.mode
+    chosen = f", trigger: {trigger}" if trigger else ""
+    return (
+        f"pipeline: {workload.query}\nlatency: low\n{workload.pipeline}"
+        f"queries: {{{workload.query}: {{mode: {mode}{chosen}}}}}\n"
+    )
+
+
+def write_project(workload: Workload, folder: Path, trigger: str | None = None) -> None:
+    """A project with this one pipeline."""
+    files = {
+        "penstock.yaml": "name: bench\n",
+        f"pipelines/{workload.query}.yaml": pipeline_text(workload, trigger),
+        **workload.files,
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def environ_of(job: Job) -> dict[str, str]:
+    """What the pipeline's references stand for."""
+    return {"SERVERS": job.servers, "INPUT": job.input, "OUTPUT": job.output}
+
+
+def launch(trigger: str | None, workload: Workload, job: Job) -> Launch:
+    write_project(workload, Path(job.folder), trigger)
+    once = ("--once",) if job.drains else ()
+    return Launch((sys.executable, "-c", _MAIN, "run", "--json", *once), environ_of(job))
+
+
+def no_real_time(workload: Workload) -> str | None:
+    if workload.drains:
+        return "Real-Time Mode has no end, so it drains nothing"
+    if workload.keeps_state:
+        from penstock.engine.capabilities import minor, versions_with
+        from penstock.engine.session import installed_version
+
+        able = versions_with("real-time aggregation")
+        if minor(installed_version()) not in able:
+            return f"Real-Time Mode keeps no state on Spark {installed_version()}, only on {', '.join(able)}"
+    return None
+
+
+LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, None))
+REAL_TIME = Contender(
+    "realtime", f"Penstock, `trigger: {_REAL_TIME}`", partial(launch, _REAL_TIME), cannot=no_real_time
+)

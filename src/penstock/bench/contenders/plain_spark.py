@@ -1,0 +1,128 @@
+"""Plain PySpark, as people write it: at its defaults, with one shuffle partition, and tuned by an expert."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.job import Job
+from penstock.bench.workloads.all import named
+from penstock.bench.workloads.workload import Workload
+from penstock.engine import connectors
+from penstock.engine.capabilities import minor
+from penstock.engine.java import require_java
+from penstock.engine.session import LOOPBACK, installed_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is set by hand."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    stateless_options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the writer of a query that keeps no state and runs on."""
+    jars: tuple[str, ...] = ()
+
+
+def expert(cores: int) -> Tuning:
+    """What somebody sets who knows where the time of a small batch goes: tasks, and files of the checkpoint."""
+    managers = "org.apache.spark.sql.execution.streaming.checkpointing"
+    return Tuning(
+        {
+            _PARTITIONS: str(cores),
+            "spark.ui.enabled": "false",
+            "spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager",
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        }
+        | connectors.settings(["local-fs"]),
+        {"asyncProgressTrackingEnabled": "true"},
+        ("local-fs",),
+    )
+
+
+def launch(tuning: Tuning, workload: Workload, job: Job) -> Launch:
+    told = json.dumps({"job": asdict(job), "tuning": asdict(tuning)})
+    local = {"SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable}
+    return Launch((sys.executable, "-m", __name__, told), local)
+
+
+def prepare(tuning: Tuning) -> None:
+    _jars(tuning)
+
+
+def run(job: Job, tuning: Tuning) -> None:
+    """Until it is ended, or has taken all that is there."""
+    workload = named(job.workload)
+    spark = session(tuning)
+    options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
+    records = spark.readStream.format("kafka").options(**options).load()
+    writer = (
+        workload.by_hand(records, job)
+        .writeStream.format("kafka")
+        .outputMode(workload.mode)
+        .option("kafka.bootstrap.servers", job.servers)
+        .option("topic", job.output)
+        .option("checkpointLocation", str(Path(job.folder) / "checkpoint"))
+    )
+    if job.drains:
+        writer = writer.trigger(availableNow=True)
+    elif not workload.keeps_state:
+        writer = writer.options(**tuning.stateless_options)
+    writer.start().awaitTermination()
+
+
+def session(tuning: Tuning) -> SparkSession:
+    """A Spark with the jars that Penstock would use, on all cores of this machine."""
+    from pyspark.sql import SparkSession
+
+    jars = _jars(tuning)
+    settings = {
+        "spark.master": "local[*]",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.jars": ",".join(map(str, jars)),
+        # The driver opens files before it reads `spark.jars`.
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars if "local-fs" in jar.name),
+    }
+    builder = SparkSession.builder.appName("bench")
+    for key, value in (settings | dict(tuning.settings)).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _jars(tuning: Tuning) -> tuple[Path, ...]:
+    java = require_java(os.environ)
+    return connectors.ensure(["kafka", *tuning.jars], minor(installed_version()), java.path)
+
+
+def no_shuffle(workload: Workload) -> str | None:
+    return None if workload.keeps_state else "without a shuffle it is the same as `pyspark`"
+
+
+def _contender(name: str, title: str, tuning: Tuning) -> Contender:
+    return Contender(name, title, partial(launch, tuning), prepare=partial(prepare, tuning))
+
+
+DEFAULTS = _contender("pyspark", "plain PySpark at its defaults", Tuning())
+NAIVE = replace(
+    _contender("naive", "plain PySpark with one shuffle partition, and nothing else", Tuning({_PARTITIONS: "1"})),
+    cannot=no_shuffle,
+)
+TUNED = _contender("tuned", "plain PySpark tuned by an expert", expert(os.cpu_count() or 1))
+
+if __name__ == "__main__":
+    told = json.loads(sys.argv[1])
+    run(Job(**told["job"]), Tuning(**told["tuning"]))

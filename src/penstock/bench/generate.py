@@ -1,0 +1,97 @@
+"""An open-loop generator: record i is due at its time, whatever the system under test does.
+
+A generator that waits for the system hides the very delays that it should measure. Here a late record is sent late, and
+its latency counts from the time at which it was due.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from penstock.bench.workloads.all import named
+from penstock.bench.workloads.workload import Record, Workload
+
+_SECONDS = 60.0
+_NOON = 1_767_268_800_000_000
+"""Noon of 1 January 2026, when the first of the records that wait is due."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When records are due: number 0 before the start, then one each `1 / rate` seconds. Times are in microseconds."""
+
+    workload: str
+    servers: str
+    topic: str
+    first: int
+    start: int
+    rate: float
+    count: int
+    """How many records after number 0."""
+
+    def due(self, number: int) -> int:
+        return self.first if number == 0 else self.start + round((number - 1) * 1_000_000 / self.rate)
+
+    @property
+    def end(self) -> int:
+        """When the last one is due."""
+        return self.due(self.count)
+
+    def records(self, workload: Workload) -> Iterator[Record]:
+        """All of them, in order, number 0 first."""
+        return (workload.record(number, self.due(number)) for number in range(self.count + 1))
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def waiting_records(workload: Workload, count: int) -> Iterator[Record]:
+    """The records of a workload that drains: a microsecond apart, the same in every run."""
+    return (workload.record(number, _NOON + number) for number in range(count))
+
+
+def send(servers: str, topic: str, records: Iterable[Record]) -> None:
+    """Writes records as fast as it goes, and returns when the broker has them all."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 0})
+    for record in records:
+        while True:
+            try:
+                producer.produce(topic, record.value, record.key)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    _flush(producer)
+
+
+def generate(schedule: Schedule) -> None:
+    """Sends records 1 to `count`, each when it is due."""
+    from confluent_kafka import Producer
+
+    workload = named(schedule.workload)
+    producer = Producer({"bootstrap.servers": schedule.servers, "linger.ms": 0, "acks": 1, "log_level": 0})
+    producer.list_topics(schedule.topic, timeout=_SECONDS)
+    for number in range(1, schedule.count + 1):
+        due = schedule.due(number)
+        record = workload.record(number, due)
+        early = due / 1_000_000 - time.time()
+        if early > 0:
+            time.sleep(early)
+        producer.produce(schedule.topic, record.value, record.key)
+        producer.poll(0)
+    _flush(producer)
+
+
+def _flush(producer: object) -> None:
+    left = producer.flush(_SECONDS)  # type: ignore[attr-defined]
+    if left:
+        raise TimeoutError(f"{left} records did not reach the broker within {_SECONDS:g} s")
+
+
+if __name__ == "__main__":
+    generate(Schedule(**json.loads(sys.argv[1])))

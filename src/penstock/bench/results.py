@@ -1,0 +1,134 @@
+"""What was measured: one run, and all runs of a workload set side by side. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.bench import measure
+from penstock.bench.measure import Latency, Ratio
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender in one round of a workload. It counts when it has no problem."""
+
+    workload: str
+    contender: str
+    round: int
+    problem: str | None = None
+    digest: str = ""
+    answers: int = 0
+    latency: Latency | None = None
+    rows_per_second: float = 0.0
+    cpu_seconds_per_million: float = 0.0
+    peak_memory_mb: float = 0.0
+    first_row_seconds: float = 0.0
+
+    @property
+    def pace(self) -> float:
+        """What is compared from round to round: the median latency, or the rate where there is none."""
+        return self.latency.p50 if self.latency else self.rows_per_second
+
+
+@dataclass(frozen=True)
+class Line:
+    """A contender over the rounds that count: the median of each figure."""
+
+    contender: str
+    rounds: int
+    latency: Latency | None
+    rows_per_second: float
+    cpu_seconds_per_million: float
+    peak_memory_mb: float
+    first_row_seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One contender by another, over paired rounds; below 1 is less."""
+
+    ours: str
+    theirs: str
+    figure: str
+    ratio: Ratio
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A workload: its lines, what they are to each other, and what did not count."""
+
+    workload: str
+    title: str
+    lines: tuple[Line, ...]
+    comparisons: tuple[Comparison, ...]
+    dropped_rounds: tuple[int, ...]
+    """Rounds in which the floor drifted."""
+    failed: tuple[Run, ...]
+    skipped: tuple[tuple[str, str], ...]
+    """Contenders that took no part, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summary(
+    workload: str, title: str, runs: Iterable[Run], floor: str, ours: str, skipped: Iterable[tuple[str, str]] = ()
+) -> Summary:
+    """Without the runs that failed or whose result differs, and without the rounds in which the floor drifted."""
+    given = list(runs)
+    counted = [run for run in given if run.problem is None]
+    of_floor = {run.round: run.pace for run in counted if run.contender == floor}
+    rounds = {run.round for run in given}
+    # Without a floor to judge by, every round is kept.
+    kept = measure.steady_rounds(of_floor) if of_floor else rounds
+    steady = [run for run in counted if run.round in kept]
+    names = list(dict.fromkeys(run.contender for run in given))
+    lines = [_line(name, [run for run in steady if run.contender == name]) for name in names]
+    return Summary(
+        workload,
+        title,
+        tuple(line for line in lines if line.rounds),
+        tuple(_comparisons(ours, [name for name in names if name != ours], steady)),
+        tuple(sorted(rounds - kept)),
+        tuple(run for run in given if run.problem is not None),
+        tuple(skipped),
+    )
+
+
+def _line(contender: str, runs: list[Run]) -> Line:
+    latencies = [run.latency for run in runs if run.latency]
+    points = zip(*(one.points().values() for one in latencies), strict=True)
+    return Line(
+        contender,
+        len(runs),
+        Latency(*(statistics.median(point) for point in points)) if latencies else None,
+        _median(run.rows_per_second for run in runs),
+        _median(run.cpu_seconds_per_million for run in runs),
+        _median(run.peak_memory_mb for run in runs),
+        _median(run.first_row_seconds for run in runs),
+    )
+
+
+def _median(values: Iterable[float]) -> float:
+    given = list(values)
+    return statistics.median(given) if given else 0.0
+
+
+def _comparisons(ours: str, others: list[str], runs: list[Run]) -> Iterable[Comparison]:
+    figures = {
+        "p50": lambda run: run.latency and run.latency.p50,
+        "p99": lambda run: run.latency and run.latency.p99,
+        "rate": lambda run: None if run.latency else run.rows_per_second,
+        "cpu": lambda run: run.cpu_seconds_per_million,
+    }
+    for theirs in others:
+        for figure, value in figures.items():
+            of = {
+                name: {run.round: found for run in runs if run.contender == name and (found := value(run))}
+                for name in (ours, theirs)
+            }
+            if ratio := measure.paired_ratio(of[ours], of[theirs]):
+                yield Comparison(ours, theirs, figure, ratio)

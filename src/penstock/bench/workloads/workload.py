@@ -1,0 +1,88 @@
+"""The shape of a workload: one job, told to every contender in its own words, and a model that knows the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.bench.job import Job
+
+Fields = Mapping[str, Any]
+"""The value of a record, input or output: a JSON object."""
+Step = Callable[[Fields], Iterable[Fields]]
+"""One input record in, its output records out. It may remember."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """An input record as it lies in the topic."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an output record says: of what, in which version, and the rest.
+
+    A later version of the same tag holds all that an earlier one says. So a contender that writes each change and one
+    that writes every tenth agree in the end, and a record counts as answered by the first output that covers it.
+    """
+
+    tag: str
+    version: int
+    rest: str
+
+
+@dataclass(frozen=True)
+class FlinkSql:
+    """A job in Flink's SQL: the columns of the tables `records` and `results`, and what goes from one to the other."""
+
+    records: str
+    results: str
+    insert: str
+    key: str = ""
+    """The columns of the key of `results`, where a row replaces an earlier one."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A job with its records, its model, and the same job in the words of each contender."""
+
+    name: str
+    title: str
+    record: Callable[[int, int], Record]
+    """From a number, and the time at which it is due in microseconds, to the record. Record 0 must have an output."""
+    model: Callable[[], Step]
+    """A fresh plain-Python model of the job. It is also the work that the floor does."""
+    outcome: Callable[[Fields], Outcome]
+    pipeline: str
+    """The job for Penstock, without `latency` and `queries`. It reads `${SERVERS}`, `${INPUT}` and `${OUTPUT}`."""
+    query: str
+    """The name of the one query of that pipeline."""
+    by_hand: Callable[[DataFrame, Job], DataFrame]
+    """The job in plain PySpark: from the rows of Spark's Kafka source to those of its Kafka sink."""
+    flink: FlinkSql | None = None
+    """The job in Flink's SQL; None where Flink does not take part."""
+    mode: str = "append"
+    keeps_state: bool = False
+    drains: bool = False
+    """Whether the records are there before the contender starts, and it takes them as fast as it can."""
+    partitions: int = 1
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further files of the project, by their path in it."""
+
+
+def fields_of(value: str | bytes) -> dict[str, Any]:
+    """The JSON object in a record's value."""
+    parsed: dict[str, Any] = json.loads(value)
+    return parsed
+
+
+def text_of(fields: Fields) -> str:
+    return json.dumps(fields, separators=(",", ":"))
