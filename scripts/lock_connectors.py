@@ -33,6 +33,7 @@ AVRO = ["org.apache.spark:spark-avro_2.13:4.1.1"]
 ICEBERG = ["org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"]
 LOCAL_FS = ["com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"]
 POSTGRESQL = ["org.postgresql:postgresql:42.7.14"]
+FLINK_KAFKA = ["org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2"]  # for `penstock bench`
 KAFKA_BROKER = [
     "org.apache.kafka:kafka-clients:4.1.2",
     "org.apache.kafka:kafka-coordinator-common:4.1.2",
@@ -103,7 +104,7 @@ TABLE: dict[str, dict[str, list[str]]] = {
         "local-fs": LOCAL_FS,
         "postgresql": POSTGRESQL,
     },
-    WITHOUT_SPARK: {"kafka-broker": KAFKA_BROKER},
+    WITHOUT_SPARK: {"flink-kafka": FLINK_KAFKA, "kafka-broker": KAFKA_BROKER},
 }
 
 

@@ -32,6 +32,19 @@ CODES: tuple[Code, ...] = (
         "The class of a state store is not found",
         "A provider of your own must be on Spark's class path before a query starts.",
     ),
+    Code("BENCH001", "An unknown workload", "`penstock bench --list` names all of them."),
+    Code("BENCH002", "An unknown contender", "`penstock bench --list` names all of them."),
+    Code(
+        "BENCH003",
+        "The results of a benchmark cannot be written",
+        "The folder of `--out` is looked at before anything is measured.",
+    ),
+    Code(
+        "BENCH004",
+        "A contender cannot be had",
+        "Flink is installed on demand, in a virtual environment of its own in the user's cache. Without it the others"
+        " are measured all the same.",
+    ),
     Code("CHECK001", "A report cannot be written", "The folder of the file is not there, or may not be written to."),
     Code(
         "STEP001",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -118,9 +118,9 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _comparisons(ours: str, others: list[str], runs: list[Run]) -> Iterable[Comparison]:
-    figures = {
-        "p50": lambda run: run.latency and run.latency.p50,
-        "p99": lambda run: run.latency and run.latency.p99,
+    figures: dict[str, Callable[[Run], float | None]] = {
+        "p50": lambda run: run.latency.p50 if run.latency else None,
+        "p99": lambda run: run.latency.p99 if run.latency else None,
         "rate": lambda run: None if run.latency else run.rows_per_second,
         "cpu": lambda run: run.cpu_seconds_per_million,
     }

@@ -22,7 +22,7 @@ from penstock.bench.processes import Measured, helper
 from penstock.bench.receive import Reception, read_received, read_topic
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
-from penstock.bench.workloads.workload import Workload
+from penstock.bench.workloads.workload import Outcome, Workload
 
 _FIRST_ROW_SECONDS = 240.0
 _DRAIN_SECONDS = 600.0
@@ -176,7 +176,7 @@ def _drained(turn: Turn, servers: str, waiting: _Waiting) -> Run:
 
 def _judged(
     turn: Turn,
-    wanted: Sequence[tuple[int, answers.Outcome]],
+    wanted: Sequence[tuple[int, Outcome]],
     outputs: Sequence[answers.Received],
     times: dict[int, int],
 ) -> Run:

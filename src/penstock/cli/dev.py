@@ -44,7 +44,7 @@ def kafka(
     as_json: Json = False,
 ) -> None:
     """Runs a real Kafka broker on loopback until Ctrl-C: no container, no password. Unknown topics are made on use."""
-    with _signals_raise(), ExitStack() as held:
+    with signals_raise(), ExitStack() as held:
         with _starting(quiet=as_json) as fetched:
             started, broker = held.enter_context(dev_kafka(port, data, topic or (), fetched))
         if as_json:
@@ -79,7 +79,7 @@ def _starting(quiet: bool) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def signals_raise() -> Iterator[None]:
     """The first SIGINT or SIGTERM raises KeyboardInterrupt; those that follow must not disturb the end."""
 
     def asked(number: int, frame: object) -> None:

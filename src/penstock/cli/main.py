@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from penstock.problems import Problem, UserError
 from penstock.version import VERSION
 
-COMMANDS = ("init", "demo", "check", "show", "run", "dead-letters", "doctor", "explain", "dev")
+COMMANDS = ("init", "demo", "check", "show", "run", "dead-letters", "doctor", "explain", "dev", "bench")
 """In the order in which they are listed and used; each is `penstock.cli.<name>`, a function or a group of commands."""
 
 

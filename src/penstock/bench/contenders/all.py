@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.bench.contenders import floor, penstock, plain_spark
+from penstock.bench.contenders import flink, floor, penstock, plain_spark
 from penstock.bench.contenders.contender import Contender
 
 FLOOR = floor.CONTENDER
@@ -14,5 +14,6 @@ CONTENDERS: tuple[Contender, ...] = (
     plain_spark.TUNED,
     OURS,
     penstock.REAL_TIME,
+    flink.CONTENDER,
 )
 """In the order in which they are listed, and run in the first round."""

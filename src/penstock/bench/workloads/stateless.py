@@ -50,7 +50,9 @@ def outcome(fields: Fields) -> Outcome:
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:
-    orders = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*").where("cents >= 100")
+    orders = (
+        records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*").where("cents >= 100")
+    )
     priced = orders.selectExpr("id", "upper(city) AS city", "cents * 119 AS gross", "sent")
     return priced.selectExpr("to_json(struct(*)) AS value")
 

@@ -1,0 +1,120 @@
+"""Flink SQL through PyFlink, in a virtual environment of its own: what it pins clashes with what Penstock needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock.bench.contenders import flink_job
+from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.job import Job
+from penstock.bench.workloads.workload import FlinkSql, Workload
+from penstock.cache import cache_folder
+from penstock.engine import connectors
+from penstock.engine.java import require_java
+from penstock.engine.session import LOOPBACK
+from penstock.problems import Problem, UserError
+
+VERSION = "2.3.0"
+_CONNECTOR = "flink-kafka"
+_PYTHONS = ((3, 9), (3, 12))
+_INSTALL_SECONDS = 1_200.0
+
+
+def launch(workload: Workload, job: Job) -> Launch:
+    if workload.flink is None:
+        raise ValueError(f"{workload.name} has no SQL for Flink")
+    told = json.dumps({"settings": settings(job), "statements": statements(workload.flink, job)})
+    return Launch((str(_python()), flink_job.__file__, told), {"PYTHONPATH": ""})
+
+
+def settings(job: Job) -> dict[str, str]:
+    """For a fair fight: no waiting for full buffers, and a durable checkpoint now and then."""
+    return {
+        "pipeline.jars": ";".join(path.as_uri() for path in _jars()),
+        "parallelism.default": str(job.partitions),
+        "execution.buffer-timeout.interval": "1 ms",
+        "execution.checkpointing.interval": "10 s",
+        "execution.checkpointing.dir": (Path(job.folder) / "checkpoints").as_uri(),
+        "rest.address": LOOPBACK,
+        "rest.bind-address": LOOPBACK,
+    }
+
+
+def statements(sql: FlinkSql, job: Job) -> list[str]:
+    """Both tables, and the job between them."""
+    reading = {
+        "connector": "kafka",
+        "topic": job.input,
+        "properties.bootstrap.servers": job.servers,
+        "properties.group.id": "flink",
+        "scan.startup.mode": "earliest-offset",
+        "format": "json",
+    }
+    if job.drains:
+        reading["scan.bounded.mode"] = "latest-offset"
+    writing = {"topic": job.output, "properties.bootstrap.servers": job.servers}
+    if sql.key:
+        writing |= {"connector": "upsert-kafka", "key.format": "json", "value.format": "json"}
+    else:
+        writing |= {"connector": "kafka", "format": "json"}
+    key = f", PRIMARY KEY ({sql.key}) NOT ENFORCED" if sql.key else ""
+    return [
+        f"CREATE TABLE records ({sql.records}) WITH ({_options(reading)})",
+        f"CREATE TABLE results ({sql.results}{key}) WITH ({_options(writing)})",
+        f"INSERT INTO results {sql.insert}",
+    ]
+
+
+def cannot(workload: Workload) -> str | None:
+    return None if workload.flink else "this workload has no SQL for Flink"
+
+
+def prepare() -> None:
+    """Installs Flink once. UserError BENCH004 when it cannot be had, and what `connectors.ensure` raises."""
+    _jars()
+    folder = _folder()
+    stamp = folder / ".installed"
+    if stamp.exists():
+        return
+    if not _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]:
+        raise _not_had(f"it needs Python 3.9 to 3.12, and this is {sys.version_info[0]}.{sys.version_info[1]}")
+    commands: tuple[tuple[str | Path, ...], ...] = (
+        (sys.executable, "-m", "venv", folder),
+        (_python(), "-m", "pip", "install", "--quiet", f"apache-flink=={VERSION}"),
+    )
+    for command in commands:
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.strip().splitlines()
+            raise _not_had(said[-1] if said else f"code {error.returncode}") from error
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _not_had(str(error)) from error
+    stamp.touch()
+
+
+def _not_had(why: str) -> UserError:
+    return UserError(Problem("BENCH004", f"Flink {VERSION} could not be installed: {why}", "leave `flink` out"))
+
+
+def _jars() -> tuple[Path, ...]:
+    return connectors.ensure([_CONNECTOR], connectors.WITHOUT_SPARK, require_java(os.environ).path)
+
+
+def _folder() -> Path:
+    return cache_folder() / f"flink-{VERSION}"
+
+
+def _python() -> Path:
+    return _folder() / "bin" / "python"
+
+
+def _options(options: dict[str, str]) -> str:
+    return ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+
+
+CONTENDER = Contender("flink", f"Flink {VERSION} SQL through PyFlink", launch, cannot, prepare)

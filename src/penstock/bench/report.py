@@ -1,0 +1,118 @@
+"""Results as plain rows of text, and as a picture. Pure: the terminal and the files only show what is made here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from xml.sax.saxutils import escape
+
+from penstock.bench.results import Comparison, Line, Run, Summary
+
+HEADINGS = ("contender", "p50", "p95", "p99", "p99.9", "max", "rows/s", "CPU s/M", "MB", "first row", "rounds")
+UNITS = "p50 to max in milliseconds · CPU s/M: CPU seconds for a million records · first row: seconds from the start"
+_FIGURES = {"p50": "p50", "p99": "p99", "rate": "rows/s", "cpu": "CPU"}
+
+_COLOURS = ("#6b7280", "#dc2626", "#ea580c", "#ca8a04", "#2563eb", "#0891b2", "#7c3aed")
+_WIDTH, _HEIGHT = 720, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 50, 50
+
+
+def cells(line: Line) -> tuple[str, ...]:
+    """A contender's row of the table, as `HEADINGS` names it."""
+    points = [milliseconds(value) for value in line.latency.points().values()] if line.latency else ["–"] * 5
+    return (
+        line.contender,
+        *points,
+        f"{line.rows_per_second:,.0f}",
+        f"{line.cpu_seconds_per_million:,.1f}",
+        f"{line.peak_memory_mb:,.0f}",
+        f"{line.first_row_seconds:.1f} s",
+        str(line.rounds),
+    )
+
+
+def milliseconds(value: float) -> str:
+    """Three digits that matter."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def comparison_text(one: Comparison) -> str:
+    """`penstock / tuned: p50 1.02 (0.97 to 1.08, 3 rounds)`."""
+    ratio = one.ratio
+    within = f"{ratio.low:.3g} to {ratio.high:.3g} with {ratio.confidence:.0%}, " if ratio.rounds > 1 else ""
+    rounds = "1 round" if ratio.rounds == 1 else f"{ratio.rounds} rounds"
+    return f"{one.ours} / {one.theirs}: {_FIGURES[one.figure]} {ratio.median:.3g} ({within}{rounds})"
+
+
+def notes(summary: Summary) -> list[str]:
+    """What is left out of a table, and why."""
+    dropped = ", ".join(map(str, summary.dropped_rounds))
+    return [
+        *(f"{name} takes no part: {why}" for name, why in summary.skipped),
+        *(f"{failure_text(run)}; it does not count" for run in summary.failed),
+        *([f"left out, for the floor drifted: round {dropped}"] if dropped else []),
+    ]
+
+
+def failure_text(run: Run) -> str:
+    return f"{run.contender} in round {run.round}: {run.problem}"
+
+
+def plot(summary: Summary) -> str | None:
+    """An SVG of latency percentiles, one line for each contender, on a log axis; None where there are none."""
+    series = [(line.contender, list(line.latency.points().values())) for line in summary.lines if line.latency]
+    if not series:
+        return None
+    low, high = decades(value for _, values in series for value in values)
+    names = [*next(line.latency for line in summary.lines if line.latency).points()]
+    parts = [_text(_LEFT, 24, f"{summary.workload}: {summary.title}", size=15), _text(_LEFT, 42, "latency in ms")]
+    for power in range(low, high + 1):
+        y = _y(10**power, low, high)
+        parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#e5e7eb"/>')
+        parts.append(_text(_LEFT - 8, y + 4, f"{10.0**power:g}", anchor="end"))
+    parts += [_text(_x(index, len(names)), _HEIGHT - 25, name, "middle") for index, name in enumerate(names)]
+    for number, (name, values) in enumerate(series):
+        parts += _curve(name, values, _COLOURS[number % len(_COLOURS)], low, high, _TOP + 18 * number)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">\n'
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def decades(values: Iterable[float]) -> tuple[int, int]:
+    """The powers of ten that enclose all values."""
+    known = [max(value, 0.001) for value in values]
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    return low, max(high, low + 1)
+
+
+def _curve(name: str, values: Sequence[float], colour: str, low: int, high: int, legend_y: float) -> list[str]:
+    places = [(_x(index, len(values)), _y(value, low, high)) for index, value in enumerate(values)]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    dots = [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">'
+        f"<title>{escape(name)}: {value:.3g} ms</title></circle>"
+        for (x, y), value in zip(places, values, strict=True)
+    ]
+    beside = _WIDTH - _RIGHT + 20
+    return [
+        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
+        *dots,
+        f'<line x1="{beside}" y1="{legend_y}" x2="{beside + 18}" y2="{legend_y}" stroke="{colour}" stroke-width="3"/>',
+        _text(beside + 25, legend_y + 4, name),
+    ]
+
+
+def _x(index: int, count: int) -> float:
+    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (index + 0.5) / count
+
+
+def _y(value: float, low: int, high: int) -> float:
+    share = (math.log10(max(value, 0.001)) - low) / (high - low)
+    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="#111827">{escape(text)}</text>'
+    )

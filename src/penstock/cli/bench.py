@@ -1,0 +1,135 @@
+"""`penstock bench`: latency and throughput, side by side with others, in one run."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from penstock.actions.bench import BenchResult, Watching
+from penstock.actions.bench import bench as bench_action
+from penstock.bench.contenders.all import CONTENDERS
+from penstock.bench.contenders.contender import Contender
+from penstock.bench.report import HEADINGS, UNITS, cells, comparison_text, milliseconds, notes
+from penstock.bench.results import Run, Summary
+from penstock.bench.runner import Options, Turn
+from penstock.bench.workloads.all import WORKLOADS
+from penstock.bench.workloads.workload import Workload
+from penstock.cli.dev import signals_raise
+from penstock.cli.options import Json
+from penstock.cli.screen import FAILED, err, out, print_json
+
+_USUAL = Options()
+
+
+def bench(
+    workloads: Annotated[
+        list[str] | None, typer.Argument(help="Workloads; all by default.", show_default=False)
+    ] = None,
+    contenders: Annotated[
+        str, typer.Option(help="Contenders, joined with commas; all by default.", metavar="A,B", show_default=False)
+    ] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = _USUAL.rounds,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each run is measured.")] = _USUAL.seconds,
+    warm: Annotated[float, typer.Option(min=0, help="Seconds before that, not measured.")] = _USUAL.warm_seconds,
+    rate: Annotated[float, typer.Option(min=1, help="Records a second.")] = _USUAL.rate,
+    records: Annotated[int, typer.Option(min=1_000, help="Records that wait, where the rate is sought.")] = (
+        _USUAL.records
+    ),
+    out_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Where results.json and a plot of each workload go.", metavar="DIR", show_default=False
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List workloads and contenders, and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measures workloads with several contenders on this machine: latency, rate, CPU, memory. Takes minutes."""
+    if list_:
+        _show_list(as_json)
+        return
+    gc.enable()  # a benchmark of many rounds makes rubbish enough
+    options = Options(rounds, seconds, warm, rate, records)
+    names = tuple(name.strip() for name in contenders.split(",") if name.strip())
+    with signals_raise(), _watching(as_json) as watching:
+        result = bench_action(tuple(workloads or ()), names, options, out_folder, watching)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _show_end(result)
+    raise typer.Exit(0 if result.ok else FAILED)
+
+
+def _show_list(as_json: bool) -> None:
+    parts: dict[str, Sequence[Workload | Contender]] = {"workloads": WORKLOADS, "contenders": CONTENDERS}
+    if as_json:
+        print_json({kind: [{"name": one.name, "title": one.title} for one in known] for kind, known in parts.items()})
+        return
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for kind, known in parts.items():
+        table.add_row(f"[dim]{kind}[/]")
+        for one in known:
+            table.add_row(f"  [bold]{one.name}[/]", escape(one.title))
+    out.print(table)
+
+
+@contextmanager
+def _watching(as_json: bool) -> Iterator[Watching]:
+    """Progress on a terminal, and a table as soon as a workload is done."""
+    if as_json:
+        yield Watching()
+        return
+    columns = (TextColumn("[dim]{task.description}[/]"), BarColumn(bar_width=30), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal, refresh_per_second=2
+    ) as progress:
+        task = progress.add_task("Getting ready", total=None)
+
+        def turn(one: Turn) -> None:
+            progress.update(task, description=f"{one.workload.name}, round {one.round}: {one.contender.name}")
+
+        def run(one: Run) -> None:
+            progress.advance(task)
+            err.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {_run_text(one)}")
+
+        yield Watching(lambda total: progress.update(task, total=total), turn, run, _show_summary)
+
+
+def _run_text(run: Run) -> str:
+    head = f"{run.workload}, round {run.round}: [bold]{run.contender}[/]"
+    if run.problem:
+        return f"{head} [red]does not count[/]: {escape(run.problem)}"
+    if run.latency:
+        return f"{head} p50 {milliseconds(run.latency.p50)} ms, p99 {milliseconds(run.latency.p99)} ms"
+    return f"{head} {run.rows_per_second:,.0f} rows/s"
+
+
+def _show_summary(summary: Summary) -> None:
+    out.print(f"\n[bold]{summary.workload}[/]  {escape(summary.title)}")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="right" if number else "left")
+    for line in summary.lines:
+        table.add_row(*cells(line))
+    out.print(table)
+    for comparison in summary.comparisons:
+        out.print(f"  {comparison_text(comparison)}", soft_wrap=True)
+    for note in notes(summary):
+        out.print(f"  [yellow]{escape(note)}[/]", soft_wrap=True)
+
+
+def _show_end(result: BenchResult) -> None:
+    out.print(f"\n[dim]{UNITS}[/]", soft_wrap=True)
+    machine = result.machine
+    out.print(f"[dim]Spark {machine['spark']} · Python {machine['python']} · {machine['cores']} cores[/]")
+    for file in result.files:
+        out.print(f"Written: [bold]{escape(file)}[/]", soft_wrap=True)
