@@ -19,6 +19,7 @@ _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _STOP_SECONDS = 20.0
+_TICK_SECONDS = 0.1
 _LOG_CHARACTERS = 1_500
 
 
@@ -96,6 +97,10 @@ class Measured:
         self._sampler.start()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         return self._process.poll()
 
@@ -120,14 +125,11 @@ class Measured:
             self._process.wait()
         self._guard.kill()
         self._guard.communicate()
+        _signal(self._left(), signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
-        while left := self._left():
-            if time.monotonic() > deadline:
-                for one in left:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(one.pid, signal.SIGKILL)
-                return
-            time.sleep(0.1)
+        while (left := self._left()) and time.monotonic() < deadline:
+            time.sleep(_TICK_SECONDS)
+        _signal(left, signal.SIGKILL)
 
     def _sample(self) -> None:
         while not self._ended.is_set():
@@ -145,6 +147,12 @@ class Measured:
     def _left(self) -> list[Stat]:
         known = {(one.pid, one.started) for one in self._seen.values()}
         return [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]
+
+
+def _signal(processes: Sequence[Stat], number: signal.Signals) -> None:
+    for one in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one.pid, number)
 
 
 @contextlib.contextmanager

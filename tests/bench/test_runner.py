@@ -1,0 +1,90 @@
+"""The real runner, for a few seconds; what it finds is judged, how fast it was is not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+
+from penstock.bench.contenders.all import FLOOR, OURS
+from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.processes import Measured, all_stats, tree
+from penstock.bench.runner import Options, run_workload
+from penstock.bench.workloads import drain, stateless
+
+OPTIONS = Options(rounds=1, seconds=2, warm_seconds=1, rate=200, records=2_000)
+
+
+@pytest.mark.spark
+@pytest.mark.services
+def test_the_floor_and_penstock_answer_every_record(kafka):
+    floor, ours = run_workload(stateless.WORKLOAD, [FLOOR, OURS], kafka.servers, OPTIONS)
+    assert [floor.problem, ours.problem] == [None, None]
+    assert floor.digest == ours.digest
+    assert floor.answers == ours.answers == 541
+    for run in (floor, ours):
+        assert 0 < run.latency.p50 <= run.latency.max
+        assert min(run.rows_per_second, run.cpu_seconds_per_million, run.peak_memory_mb, run.first_row_seconds) > 0
+
+
+@pytest.mark.services
+def test_what_waits_is_drained_to_the_end(kafka):
+    (run,) = run_workload(drain.WORKLOAD, [FLOOR], kafka.servers, OPTIONS)
+    assert (run.problem, run.answers, run.latency) == (None, 1_800, None)
+    assert run.rows_per_second > 0
+
+
+def contender(code):
+    return Contender("other", "", lambda workload, job: Launch((sys.executable, "-c", code, job.to_text())))
+
+
+@pytest.mark.services
+def test_a_contender_that_fails_is_told_and_the_next_one_runs(kafka):
+    failing = contender("raise SystemExit('no such luck')")
+    failed, floor = run_workload(stateless.WORKLOAD, [failing, FLOOR], kafka.servers, OPTIONS)
+    assert "code 1" in failed.problem
+    assert "no such luck" in failed.problem
+    assert floor.problem is None
+
+
+@pytest.mark.services
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('{"id": 0, "city": "AMSTERDAM", "gross": 59500}', "1,799 of 1,800 answers did not come"),
+        (None, "is not the model's"),
+    ],
+)
+def test_a_run_with_another_result_does_not_count(kafka, value, problem):
+    """The second one answers each record, and one of them wrongly too."""
+    wrong = contender(
+        f"""if True:
+        import sys
+        from confluent_kafka import Producer
+        from penstock.bench.contenders.floor import loop
+        from penstock.bench.job import from_text
+        job = from_text(sys.argv[1])
+        value = {value!r}
+        if value is None:
+            loop(job)
+            value = '{{"id": 0, "city": "AMSTERDAM", "gross": 1}}'
+        producer = Producer({{"bootstrap.servers": job.servers}})
+        producer.produce(job.output, value)
+        producer.flush(30)
+        """
+    )
+    (run,) = run_workload(drain.WORKLOAD, [wrong], kafka.servers, OPTIONS)
+    assert problem in run.problem
+
+
+def test_a_measured_process_ends_with_its_children(tmp_path):
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).wait()"
+    process = Measured((sys.executable, "-c", code), os.environ, tmp_path, every_seconds=0.05)
+    while len(found := tree(process.pid, all_stats())) < 2:
+        time.sleep(0.05)
+    process.stop()
+    known = {(one.pid, one.started) for one in found}
+    assert not [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]
+    assert process.peak_memory_bytes > 0
