@@ -64,14 +64,15 @@ def test_a_contender_none_of_whose_runs_counts_has_no_line():
 def test_the_table_and_its_notes(summed):
     rows = [report.cells(line) for line in summed.lines]
     assert all(len(row) == len(report.HEADINGS) for row in rows)
-    assert rows[0] == ("floor", "1.10", "2.20", "3.30", "4.40", "5.50", "1,000", "20.0", "100", "3.0 s", "3")
+    assert rows[0] == ("floor", "1.10", "2.20", "3.30", "4.40", "5.50", "1,000", "20.0", "100", "3.0", "3")
     assert report.notes(summed) == [
         "flink takes no part: it cannot be had",
         "penstock in round 2: its result differs; it does not count",
         "left out, for the floor drifted: round 3",
     ]
-    said = [report.comparison_text(one) for one in summed.comparisons]
-    assert "penstock / tuned: p50 0.85 (0.8 to 0.9 with 50%, 2 rounds)" in said
+    assert report.comparison_texts(summed)[1] == (
+        "penstock / tuned: p50 0.85 (0.8 to 0.9) · p99 0.85 (0.8 to 0.9) · CPU 1 (1 to 1); 2 rounds, 50%"
+    )
 
 
 def test_the_plot_is_a_picture_with_a_curve_for_each(summed):

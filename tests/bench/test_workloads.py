@@ -21,6 +21,7 @@ def job(kafka, topic, tmp_path):
     """A job on fresh topics that hold small data."""
 
     def made(workload):
+        workload.place_files(tmp_path)
         records, results = topic(workload.partitions), topic(workload.partitions)
         send(kafka.servers, records, waiting_records(workload, RECORDS))
         return Job(workload.name, kafka.servers, records, results, str(tmp_path), workload.partitions, drains=True)
@@ -53,9 +54,11 @@ def test_penstock_gives_what_the_model_gives(workload, job, run_once, tmp_path, 
 @pytest.mark.services
 @each_workload
 def test_plain_pyspark_gives_what_the_model_gives(workload, job, spark, tmp_path):
-    given = job(workload)
+    given, session = job(workload), spark.newSession()
+    for key, value in workload.settings.items():
+        session.conf.set(key, value)
     options = {"kafka.bootstrap.servers": given.servers, "subscribe": given.input, "startingOffsets": "earliest"}
-    rows = workload.by_hand(spark.readStream.format("kafka").options(**options).load(), given)
+    rows = workload.by_hand(session.readStream.format("kafka").options(**options).load(), given)
     writer = rows.writeStream.format("kafka").outputMode(workload.mode).option("topic", given.output)
     writer = writer.option("kafka.bootstrap.servers", given.servers).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()

@@ -18,6 +18,7 @@ from penstock.bench.workloads.workload import Record, Workload
 _SECONDS = 60.0
 _NOON = 1_767_268_800_000_000
 """Noon of 1 January 2026, when the first of the records that wait is due."""
+_APART = 50_000
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Schedule:
 
 
 def waiting_records(workload: Workload, count: int) -> Iterator[Record]:
-    """The records of a workload that drains: a microsecond apart, the same in every run."""
-    return (workload.record(number, _NOON + number) for number in range(count))
+    """The records of a workload that drains: 50 milliseconds apart, the same in every run."""
+    return (workload.record(number, _NOON + number * _APART) for number in range(count))
 
 
 def send(servers: str, topic: str, records: Iterable[Record]) -> None:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape
 
-from penstock.bench.results import Comparison, Line, Run, Summary
+from penstock.bench.measure import Ratio
+from penstock.bench.results import Line, Run, Summary
 
-HEADINGS = ("contender", "p50", "p95", "p99", "p99.9", "max", "rows/s", "CPU s/M", "MB", "first row", "rounds")
-UNITS = "p50 to max in milliseconds · CPU s/M: CPU seconds for a million records · first row: seconds from the start"
+HEADINGS = ("", "p50", "p95", "p99", "p99.9", "max", "rows/s", "CPU", "MB", "first", "rounds")
+UNITS = "p50 to max: milliseconds · CPU: seconds for a million records · first: seconds until the first row"
 _FIGURES = {"p50": "p50", "p99": "p99", "rate": "rows/s", "cpu": "CPU"}
 
 _COLOURS = ("#6b7280", "#dc2626", "#ea580c", "#ca8a04", "#2563eb", "#0891b2", "#7c3aed")
@@ -19,29 +20,38 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 50, 50
 
 def cells(line: Line) -> tuple[str, ...]:
     """A contender's row of the table, as `HEADINGS` names it."""
-    points = [milliseconds(value) for value in line.latency.points().values()] if line.latency else ["–"] * 5
+    points = [three_digits(value) for value in line.latency.points().values()] if line.latency else ["–"] * 5
     return (
         line.contender,
         *points,
         f"{line.rows_per_second:,.0f}",
-        f"{line.cpu_seconds_per_million:,.1f}",
+        three_digits(line.cpu_seconds_per_million),
         f"{line.peak_memory_mb:,.0f}",
-        f"{line.first_row_seconds:.1f} s",
+        f"{line.first_row_seconds:.1f}",
         str(line.rounds),
     )
 
 
-def milliseconds(value: float) -> str:
+def three_digits(value: float) -> str:
     """Three digits that matter."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def comparison_text(one: Comparison) -> str:
-    """`penstock / tuned: p50 1.02 (0.97 to 1.08, 3 rounds)`."""
-    ratio = one.ratio
-    within = f"{ratio.low:.3g} to {ratio.high:.3g} with {ratio.confidence:.0%}, " if ratio.rounds > 1 else ""
-    rounds = "1 round" if ratio.rounds == 1 else f"{ratio.rounds} rounds"
-    return f"{one.ours} / {one.theirs}: {_FIGURES[one.figure]} {ratio.median:.3g} ({within}{rounds})"
+def comparison_texts(summary: Summary) -> list[str]:
+    """A line for each other contender: `penstock / tuned: p50 1.02 (0.97 to 1.08) · …; 3 rounds, 75%`."""
+    texts = []
+    for theirs in dict.fromkeys(one.theirs for one in summary.comparisons):
+        found = [one for one in summary.comparisons if one.theirs == theirs]
+        figures = " · ".join(f"{_FIGURES[one.figure]} {_ratio_text(one.ratio)}" for one in found)
+        ratio = found[0].ratio
+        rounds = "1 round" if ratio.rounds == 1 else f"{ratio.rounds} rounds, {ratio.confidence:.0%}"
+        texts.append(f"{found[0].ours} / {theirs}: {figures}; {rounds}")
+    return texts
+
+
+def _ratio_text(ratio: Ratio) -> str:
+    within = f" ({ratio.low:.3g} to {ratio.high:.3g})" if ratio.rounds > 1 else ""
+    return f"{ratio.median:.3g}{within}"
 
 
 def notes(summary: Summary) -> list[str]:

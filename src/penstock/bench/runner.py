@@ -197,6 +197,7 @@ def _started(
 ) -> Measured:
     workload = turn.workload
     job = Job(workload.name, servers, records, results, str(folder), workload.partitions, workload.drains)
+    workload.place_files(folder)
     launch = turn.contender.launch(workload, job)
     process = Measured(launch.command, os.environ | dict(launch.environ), folder, every_seconds)
     held.callback(process.stop)

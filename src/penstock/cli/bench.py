@@ -18,7 +18,7 @@ from penstock.actions.bench import BenchResult, Watching
 from penstock.actions.bench import bench as bench_action
 from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender
-from penstock.bench.report import HEADINGS, UNITS, cells, comparison_text, milliseconds, notes
+from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, notes, three_digits
 from penstock.bench.results import Run, Summary
 from penstock.bench.runner import Options, Turn
 from penstock.bench.workloads.all import WORKLOADS
@@ -109,20 +109,20 @@ def _run_text(run: Run) -> str:
     if run.problem:
         return f"{head} [red]does not count[/]: {escape(run.problem)}"
     if run.latency:
-        return f"{head} p50 {milliseconds(run.latency.p50)} ms, p99 {milliseconds(run.latency.p99)} ms"
+        return f"{head} p50 {three_digits(run.latency.p50)} ms, p99 {three_digits(run.latency.p99)} ms"
     return f"{head} {run.rows_per_second:,.0f} rows/s"
 
 
 def _show_summary(summary: Summary) -> None:
     out.print(f"\n[bold]{summary.workload}[/]  {escape(summary.title)}")
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if number else "left")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     for line in summary.lines:
         table.add_row(*cells(line))
     out.print(table)
-    for comparison in summary.comparisons:
-        out.print(f"  {comparison_text(comparison)}", soft_wrap=True)
+    for text in comparison_texts(summary):
+        out.print(f"  {text}", soft_wrap=True)
     for note in notes(summary):
         out.print(f"  [yellow]{escape(note)}[/]", soft_wrap=True)
 

@@ -27,13 +27,15 @@ _INSTALL_SECONDS = 1_200.0
 def launch(workload: Workload, job: Job) -> Launch:
     if workload.flink is None:
         raise ValueError(f"{workload.name} has no SQL for Flink")
-    told = json.dumps({"settings": settings(job), "statements": statements(workload.flink, job)})
+    told = json.dumps({"settings": settings(workload, job), "statements": statements(workload.flink, job)})
     return Launch((str(_python()), flink_job.__file__, told), {"PYTHONPATH": ""})
 
 
-def settings(job: Job) -> dict[str, str]:
+def settings(workload: Workload, job: Job) -> dict[str, str]:
     """For a fair fight: no waiting for full buffers, and a durable checkpoint now and then."""
-    return {
+    modules = [str(Path(job.folder) / name) for name in workload.files if name.endswith(".py")]
+    python = {"python.files": ",".join(modules), "python.executable": str(_python())} if modules else {}
+    return python | {
         "pipeline.jars": ";".join(path.as_uri() for path in _jars()),
         "parallelism.default": str(job.partitions),
         "execution.buffer-timeout.interval": "1 ms",
@@ -65,6 +67,7 @@ def statements(sql: FlinkSql, job: Job) -> list[str]:
     return [
         f"CREATE TABLE records ({sql.records}) WITH ({_options(reading)})",
         f"CREATE TABLE results ({sql.results}{key}) WITH ({_options(writing)})",
+        *sql.first,
         f"INSERT INTO results {sql.insert}",
     ]
 

@@ -25,11 +25,10 @@ def pipeline_text(workload: Workload, trigger: str | None = None) -> str:
 
 
 def write_project(workload: Workload, folder: Path, trigger: str | None = None) -> None:
-    """A project with this one pipeline."""
+    """A project with this one pipeline; the files of the workload are there already."""
     files = {
         "penstock.yaml": "name: bench\n",
         f"pipelines/{workload.query}.yaml": pipeline_text(workload, trigger),
-        **workload.files,
     }
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +49,8 @@ def launch(trigger: str | None, workload: Workload, job: Job) -> Launch:
 def no_real_time(workload: Workload) -> str | None:
     if workload.drains:
         return "Real-Time Mode has no end, so it drains nothing"
+    if workload.runs_python:
+        return "Real-Time Mode takes no Python code"
     if workload.keeps_state:
         from penstock.engine.capabilities import minor, versions_with
         from penstock.engine.session import installed_version

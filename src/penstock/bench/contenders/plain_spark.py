@@ -65,7 +65,7 @@ def prepare(tuning: Tuning) -> None:
 def run(job: Job, tuning: Tuning) -> None:
     """Until it is ended, or has taken all that is there."""
     workload = named(job.workload)
-    spark = session(tuning)
+    spark = session(replace(tuning, settings={**tuning.settings, **workload.settings}))
     options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
     records = spark.readStream.format("kafka").options(**options).load()
     writer = (

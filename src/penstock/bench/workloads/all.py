@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from penstock.bench.workloads import drain, keyed_count, stateless
+from penstock.bench.workloads import (
+    deduplicate,
+    drain,
+    enrichment,
+    join,
+    keyed_count,
+    processor,
+    stateless,
+    udf,
+    window,
+)
 from penstock.bench.workloads.workload import Workload
 
-WORKLOADS: tuple[Workload, ...] = (stateless.WORKLOAD, keyed_count.WORKLOAD, drain.WORKLOAD)
+WORKLOADS: tuple[Workload, ...] = (
+    stateless.WORKLOAD,
+    keyed_count.WORKLOAD,
+    drain.WORKLOAD,
+    enrichment.WORKLOAD,
+    deduplicate.WORKLOAD,
+    window.WORKLOAD,
+    udf.WORKLOAD,
+    join.WORKLOAD,
+    processor.WORKLOAD,
+)
 """In the order in which they are listed and run."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class FlinkSql:
     insert: str
     key: str = ""
     """The columns of the key of `results`, where a row replaces an earlier one."""
+    first: tuple[str, ...] = ()
+    """Statements before that."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,36 @@ class Workload:
     """The job in Flink's SQL; None where Flink does not take part."""
     mode: str = "append"
     keeps_state: bool = False
+    runs_python: bool = False
+    """Whether rows go through Python workers."""
     drains: bool = False
     """Whether the records are there before the contender starts, and it takes them as fast as it can."""
     partitions: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What plain PySpark must set for the job to run at all."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Further files of the project, by their path in it."""
+    """Further files of the job, by their path in its folder."""
+
+    def place_files(self, folder: Path) -> None:
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def code(name: str) -> str:
+    """The text of a module in the folder `code`: users keep such a module in their project."""
+    return Path(__file__).with_name("code").joinpath(name).read_text(encoding="utf-8")
 
 
 def fields_of(value: str | bytes) -> dict[str, Any]:
     """The JSON object in a record's value."""
     parsed: dict[str, Any] = json.loads(value)
     return parsed
+
+
+def event_time(sent: int) -> str:
+    """Microseconds as a timestamp in JSON."""
+    return datetime.fromtimestamp(sent / 1_000_000, UTC).isoformat(timespec="microseconds")
 
 
 def text_of(fields: Fields) -> str:

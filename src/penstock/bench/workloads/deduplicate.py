@@ -1,0 +1,79 @@
+"""Events that are sent again are left out, as long as the watermark remembers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.bench.job import Job
+from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, event_time, text_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCHEMA = "id BIGINT, copy BIGINT, event_time TIMESTAMP, sent BIGINT"
+PIPELINE = f"""\
+sources:
+  events:
+    type: kafka
+    servers: ${{SERVERS}}
+    topics: ["${{INPUT}}"]
+    starting: earliest
+    format: {{type: json, schema: "{SCHEMA}"}}
+    watermark: {{column: event_time, delay: 10 minutes}}
+steps:
+  once:
+    deduplicate: {{of: events, keys: [id], within_watermark: true}}
+sinks:
+  results: {{of: once, type: kafka, servers: "${{SERVERS}}", topic: "${{OUTPUT}}"}}
+"""
+
+
+def event(number: int, sent: int) -> Record:
+    """An event; each fifth is a copy of the one three before it."""
+    copy = int(number % 5 == 4)
+    ident = number - 3 * copy
+    fields = {"id": ident, "copy": copy, "event_time": event_time(sent), "sent": sent}
+    return Record(str(ident), text_of(fields))
+
+
+def model() -> Step:
+    seen: set[int] = set()
+
+    def step(event: Fields) -> Iterable[Fields]:
+        if event["id"] not in seen:
+            seen.add(event["id"])
+            yield event
+
+    return step
+
+
+def outcome(fields: Fields) -> Outcome:
+    return Outcome(str(fields["id"]), 0, str(fields["copy"]))
+
+
+def by_hand(records: DataFrame, job: Job) -> DataFrame:
+    events = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS e").select("e.*")
+    once = events.withWatermark("event_time", "10 minutes").dropDuplicatesWithinWatermark(["id"])
+    return once.selectExpr("to_json(struct(*)) AS value")
+
+
+WORKLOAD = Workload(
+    name="deduplicate",
+    title="duplicates left out within ten minutes; one in five is one",
+    record=event,
+    model=model,
+    outcome=outcome,
+    pipeline=PIPELINE,
+    query="once",
+    by_hand=by_hand,
+    flink=FlinkSql(
+        records="id BIGINT, copy BIGINT, event_time STRING, sent BIGINT, came AS PROCTIME()",
+        results="id BIGINT, copy BIGINT, event_time STRING, sent BIGINT",
+        insert=(
+            "SELECT id, copy, event_time, sent FROM"
+            " (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY came) AS place FROM records) WHERE place = 1"
+        ),
+    ),
+    keeps_state=True,
+)
