@@ -52,7 +52,7 @@ def test_each_payment_has_an_answer_of_its_own():
 
 
 def test_records_are_due_at_their_time_whatever_happens():
-    schedule = Schedule("stateless", "", "", first=5, start=1_000_000, rate=1_000, count=3)
+    schedule = Schedule("stateless", "", "", first=5, backlog=1, start=1_000_000, rate=1_000, count=3)
     assert [schedule.due(number) for number in range(4)] == [5, 1_000_000, 1_001_000, 1_002_000]
     assert schedule.end == 1_002_000
     records = list(schedule.records(stateless.WORKLOAD))

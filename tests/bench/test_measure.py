@@ -72,3 +72,8 @@ def test_the_interval_is_as_narrow_as_the_rounds_allow(rounds, low, confidence):
 def test_rounds_in_which_the_floor_drifted_are_left_out():
     assert measure.steady_rounds({1: 1.0, 2: 1.1, 3: 5.0, 4: 0.5, 5: 1.2}) == {1, 2, 5}
     assert measure.steady_rounds({}) == frozenset()
+
+
+def test_lives_that_follow_each_other_are_one():
+    joined = measure.joined([[Sample(0, 1.0, 5), Sample(1, 2.0, 6)], [Sample(2, 0.5, 7)], []])
+    assert [(one.at, one.cpu_seconds) for one in joined] == [(0, 1.0), (1, 2.0), (2, 2.5)]

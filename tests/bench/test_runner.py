@@ -11,7 +11,8 @@ import pytest
 from penstock.bench.contenders.all import FLOOR, OURS
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.processes import Measured, all_stats, tree
-from penstock.bench.runner import Options, run_workload
+from penstock.bench.runner import run_workload
+from penstock.bench.turn import Options
 from penstock.bench.workloads import drain, stateless
 
 OPTIONS = Options(rounds=1, seconds=2, warm_seconds=1, rate=200, records=2_000)

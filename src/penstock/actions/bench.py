@@ -15,8 +15,9 @@ from penstock.bench.contenders.all import CONTENDERS, FLOOR, OURS
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.report import plot
 from penstock.bench.results import Run, Summary, summary
-from penstock.bench.runner import Options, Turn, run_workload
-from penstock.bench.workloads.all import WORKLOADS
+from penstock.bench.runner import run_workload
+from penstock.bench.turn import Options, Turn
+from penstock.bench.workloads.all import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.engine.broker import Broker
 from penstock.engine.session import installed_version
@@ -24,6 +25,7 @@ from penstock.problems import Problem, UserError, did_you_mean
 from penstock.version import VERSION
 
 RESULTS = "results.json"
+_START_SECONDS = 20.0
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
 """The name of a contender, and why it takes no part."""
@@ -33,8 +35,8 @@ Skipped = tuple[str, str]
 class Watching:
     """Who wants to know what is going on."""
 
-    on_plan: Callable[[int], None] = lambda runs: None
-    """Called once, with the number of runs."""
+    on_plan: Callable[[int, float], None] = lambda runs, seconds: None
+    """Called once, with the number of runs and how many seconds they may take."""
     on_turn: Callable[[Turn], None] = lambda turn: None
     on_run: Callable[[Run], None] = lambda run: None
     on_summary: Callable[[Summary], None] = lambda summary: None
@@ -73,19 +75,21 @@ def bench(
     folder: Path | None = None,
     watching: Watching | None = None,
 ) -> BenchResult:
-    """Runs the named workloads, all by default; writes JSON and plots into the folder, if one is given.
+    """Runs the named workloads, or the usual ones; writes JSON and plots into the folder, if one is given.
 
     UserError BENCH001 for an unknown workload, BENCH002 for a contender, BENCH003 for the folder, and what `Broker`
     raises. A contender that cannot be had is left out, and the result says why.
     """
     watching = watching or Watching()
-    chosen = _chosen(workloads, WORKLOADS, "BENCH001", "workload")
+    chosen = _chosen(workloads, WORKLOADS, "BENCH001", "workload") if workloads else list(USUAL)
     asked = _chosen(contenders, CONTENDERS, "BENCH002", "contender")
     if folder is not None:
         _make_folder(folder)
     able, unable = _prepared(asked)
     plans = [_plan(workload, able, unable) for workload in chosen]
-    watching.on_plan(sum(len(taking_part) for _, taking_part, _ in plans) * options.rounds)
+    runs_of = {workload.name: len(taking_part) * options.rounds for workload, taking_part, _ in plans}
+    expected = sum(runs_of[workload.name] * _seconds_of_run(workload, options) for workload in chosen)
+    watching.on_plan(sum(runs_of.values()), expected)
     runs: list[Run] = []
     summaries: list[Summary] = []
     with (
@@ -141,6 +145,11 @@ def _plan(
     reasons = [(contender, contender.cannot(workload)) for contender in able]
     skipped = [(contender.name, reason) for contender, reason in reasons if reason]
     return workload, [contender for contender, reason in reasons if not reason], [*unable, *skipped]
+
+
+def _seconds_of_run(workload: Workload, options: Options) -> float:
+    """A guess, for people who wait: the start of a JVM, and the time that was asked for."""
+    return _START_SECONDS + (0 if workload.drains else options.warm_seconds + options.seconds)
 
 
 def _machine() -> dict[str, Any]:

@@ -23,28 +23,36 @@ _APART = 50_000
 
 @dataclass(frozen=True)
 class Schedule:
-    """When records are due: number 0 before the start, then one each `1 / rate` seconds. Times are in microseconds."""
+    """When records are due: some wait before the start, then one each `1 / rate` seconds. Times are in microseconds."""
 
     workload: str
     servers: str
     topic: str
     first: int
+    backlog: int
+    """How many records wait; they were due at `first`."""
     start: int
     rate: float
     count: int
-    """How many records after number 0."""
+    """How many records come after those."""
 
     def due(self, number: int) -> int:
-        return self.first if number == 0 else self.start + round((number - 1) * 1_000_000 / self.rate)
+        since = number - self.backlog
+        return self.first if since < 0 else self.start + round(since * 1_000_000 / self.rate)
+
+    @property
+    def numbers(self) -> range:
+        """Of the records that come after those that wait."""
+        return range(self.backlog, self.backlog + self.count)
 
     @property
     def end(self) -> int:
         """When the last one is due."""
-        return self.due(self.count)
+        return self.due(self.backlog + self.count - 1)
 
     def records(self, workload: Workload) -> Iterator[Record]:
-        """All of them, in order, number 0 first."""
-        return (workload.record(number, self.due(number)) for number in range(self.count + 1))
+        """All of them, in order, those that wait first."""
+        return (workload.record(number, self.due(number)) for number in range(self.numbers.stop))
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -71,13 +79,13 @@ def send(servers: str, topic: str, records: Iterable[Record]) -> None:
 
 
 def generate(schedule: Schedule) -> None:
-    """Sends records 1 to `count`, each when it is due."""
+    """Sends the records that do not wait, each when it is due."""
     from confluent_kafka import Producer
 
     workload = named(schedule.workload)
     producer = Producer({"bootstrap.servers": schedule.servers, "linger.ms": 0, "acks": 1, "log_level": 0})
     producer.list_topics(schedule.topic, timeout=_SECONDS)
-    for number in range(1, schedule.count + 1):
+    for number in schedule.numbers:
         due = schedule.due(number)
         record = workload.record(number, due)
         early = due / 1_000_000 - time.time()

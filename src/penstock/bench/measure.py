@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DRIFT = 1.5
 """The floor has drifted when it is so many times slower or faster than in its median round."""
@@ -71,6 +71,15 @@ def steady_part(times: Sequence[int], warm_share: float) -> list[int]:
     """The times in order, without the first share of them."""
     ordered = sorted(times)
     return ordered[int(len(ordered) * warm_share) :]
+
+
+def joined(lives: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """The samples of processes that followed each other, as those of one: each begins at no CPU time."""
+    samples: list[Sample] = []
+    for life in lives:
+        before = samples[-1].cpu_seconds if samples else 0.0
+        samples += [replace(one, cpu_seconds=before + one.cpu_seconds) for one in life]
+    return samples
 
 
 def cpu_seconds_between(samples: Sequence[Sample], begin: int, end: int) -> float:

@@ -112,24 +112,38 @@ class Measured:
         """The end of what it printed."""
         return self._log.read_text(encoding="utf-8", errors="replace").strip()[-_LOG_CHARACTERS:]
 
+    def kill(self) -> None:
+        """Ends it and its children as a power cut does."""
+        self._end_samples()
+        self._process.kill()
+        _signal(self._left(), signal.SIGKILL)
+        self._forget()
+
     def stop(self) -> None:
         """Asks it to end, and ends what is left of it and its children after a while."""
-        self._ended.set()
-        self._sampler.join()
-        self._look()
+        self._end_samples()
         try:
             self._process.terminate()
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
-        self._guard.kill()
-        self._guard.communicate()
+        self._forget()
         _signal(self._left(), signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)
         _signal(left, signal.SIGKILL)
+
+    def _end_samples(self) -> None:
+        self._ended.set()
+        self._sampler.join()
+        self._look()
+
+    def _forget(self) -> None:
+        """Its number may soon be another's: the guard must not use it."""
+        self._process.wait()
+        self._guard.kill()
+        self._guard.communicate()
 
     def _sample(self) -> None:
         while not self._ended.is_set():

@@ -54,6 +54,14 @@ def _ratio_text(ratio: Ratio) -> str:
     return f"{ratio.median:.3g}{within}"
 
 
+def recovery_text(summary: Summary) -> str | None:
+    """How long each took to go on after a crash; None where there was none."""
+    back = [
+        f"{line.contender} {line.recovery_seconds:.1f} s" for line in summary.lines if line.recovery_seconds is not None
+    ]
+    return f"until it went on after the crash: {', '.join(back)}" if back else None
+
+
 def notes(summary: Summary) -> list[str]:
     """What is left out of a table, and why."""
     dropped = ", ".join(map(str, summary.dropped_rounds))

@@ -26,6 +26,8 @@ class Run:
     cpu_seconds_per_million: float = 0.0
     peak_memory_mb: float = 0.0
     first_row_seconds: float = 0.0
+    recovery_seconds: float | None = None
+    """From a crash until a record that came after it was answered."""
 
     @property
     def pace(self) -> float:
@@ -44,6 +46,7 @@ class Line:
     cpu_seconds_per_million: float
     peak_memory_mb: float
     first_row_seconds: float
+    recovery_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ def summary(
 
 def _line(contender: str, runs: list[Run]) -> Line:
     latencies = [run.latency for run in runs if run.latency]
+    recovered = [run.recovery_seconds for run in runs if run.recovery_seconds is not None]
     points = zip(*(one.points().values() for one in latencies), strict=True)
     return Line(
         contender,
@@ -109,6 +113,7 @@ def _line(contender: str, runs: list[Run]) -> Line:
         _median(run.cpu_seconds_per_million for run in runs),
         _median(run.peak_memory_mb for run in runs),
         _median(run.first_row_seconds for run in runs),
+        statistics.median(recovered) if recovered else None,
     )
 
 

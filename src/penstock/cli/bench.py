@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,21 +19,25 @@ from penstock.actions.bench import BenchResult, Watching
 from penstock.actions.bench import bench as bench_action
 from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender
-from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, notes, three_digits
+from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, notes, recovery_text, three_digits
 from penstock.bench.results import Run, Summary
-from penstock.bench.runner import Options, Turn
-from penstock.bench.workloads.all import WORKLOADS
+from penstock.bench.turn import Options, Turn
+from penstock.bench.workloads.all import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.cli.dev import signals_raise
 from penstock.cli.options import Json
-from penstock.cli.screen import FAILED, err, out, print_json
+from penstock.cli.screen import FAILED, counted, err, out, print_json
 
 _USUAL = Options()
 
 
+def _names(workloads: Sequence[Workload]) -> str:
+    return ", ".join(workload.name for workload in workloads)
+
+
 def bench(
     workloads: Annotated[
-        list[str] | None, typer.Argument(help="Workloads; all by default.", show_default=False)
+        list[str] | None, typer.Argument(help=f"Workloads by name; {_names(USUAL)} by default.", show_default=False)
     ] = None,
     contenders: Annotated[
         str, typer.Option(help="Contenders, joined with commas; all by default.", metavar="A,B", show_default=False)
@@ -50,6 +55,7 @@ def bench(
             "--out", help="Where results.json and a plot of each workload go.", metavar="DIR", show_default=False
         ),
     ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All workloads. Takes hours.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List workloads and contenders, and end.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -60,8 +66,9 @@ def bench(
     gc.enable()  # a benchmark of many rounds makes rubbish enough
     options = Options(rounds, seconds, warm, rate, records)
     names = tuple(name.strip() for name in contenders.split(",") if name.strip())
+    chosen = tuple(one.name for one in WORKLOADS) if all_ else tuple(workloads or ())
     with signals_raise(), _watching(as_json) as watching:
-        result = bench_action(tuple(workloads or ()), names, options, out_folder, watching)
+        result = bench_action(chosen, names, options, out_folder, watching)
     if as_json:
         print_json(result.to_json())
     else:
@@ -74,12 +81,10 @@ def _show_list(as_json: bool) -> None:
     if as_json:
         print_json({kind: [{"name": one.name, "title": one.title} for one in known] for kind, known in parts.items()})
         return
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for kind, known in parts.items():
-        table.add_row(f"[dim]{kind}[/]")
+        out.print(f"[dim]{kind}[/]")
         for one in known:
-            table.add_row(f"  [bold]{one.name}[/]", escape(one.title))
-    out.print(table)
+            out.print(f"  [bold]{one.name:<13}[/]{escape(one.title)}", soft_wrap=True)
 
 
 @contextmanager
@@ -101,7 +106,11 @@ def _watching(as_json: bool) -> Iterator[Watching]:
             progress.advance(task)
             err.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {_run_text(one)}")
 
-        yield Watching(lambda total: progress.update(task, total=total), turn, run, _show_summary)
+        def plan(runs: int, seconds: float) -> None:
+            progress.update(task, total=runs)
+            err.print(f"[dim]{counted(runs, 'run')}, about {counted(math.ceil(seconds / 60), 'minute')}[/]")
+
+        yield Watching(plan, turn, run, _show_summary)
 
 
 def _run_text(run: Run) -> str:
@@ -121,6 +130,8 @@ def _show_summary(summary: Summary) -> None:
     for line in summary.lines:
         table.add_row(*cells(line))
     out.print(table)
+    if recovery := recovery_text(summary):
+        out.print(f"  {recovery}", soft_wrap=True)
     for text in comparison_texts(summary):
         out.print(f"  {text}", soft_wrap=True)
     for note in notes(summary):

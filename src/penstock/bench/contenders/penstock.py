@@ -17,7 +17,7 @@ _REAL_TIME = "{real_time: 5 minutes}"
 def pipeline_text(workload: Workload, trigger: str | None = None) -> str:
     """The whole pipeline, with the settings of its one query."""
     mode = "update" if trigger == _REAL_TIME else workload.mode
-    chosen = f", trigger: {trigger}" if trigger else ""
+    chosen = f", trigger: {trigger or workload.trigger}" if trigger or workload.trigger else ""
     return (
         f"pipeline: {workload.query}\nlatency: low\n{workload.pipeline}"
         f"queries: {{{workload.query}: {{mode: {mode}{chosen}}}}}\n"
@@ -47,6 +47,8 @@ def launch(trigger: str | None, workload: Workload, job: Job) -> Launch:
 
 
 def no_real_time(workload: Workload) -> str | None:
+    if workload.trigger:
+        return "Real-Time Mode has a trigger of its own"
     if workload.drains:
         return "Real-Time Mode has no end, so it drains nothing"
     if workload.runs_python:

@@ -78,7 +78,9 @@ def run(job: Job, tuning: Tuning) -> None:
     )
     if job.drains:
         writer = writer.trigger(availableNow=True)
-    elif not workload.keeps_state:
+    elif workload.trigger:
+        writer = writer.trigger(processingTime=workload.trigger)
+    if not job.drains and not workload.keeps_state:
         writer = writer.options(**tuning.stateless_options)
     writer.start().awaitTermination()
 

@@ -6,9 +6,11 @@ from penstock.bench.workloads import (
     deduplicate,
     drain,
     enrichment,
+    intervals,
     join,
     keyed_count,
     processor,
+    recovery,
     stateless,
     udf,
     window,
@@ -25,8 +27,12 @@ WORKLOADS: tuple[Workload, ...] = (
     udf.WORKLOAD,
     join.WORKLOAD,
     processor.WORKLOAD,
+    recovery.WORKLOAD,
+    *intervals.WORKLOADS,
 )
 """In the order in which they are listed and run."""
+USUAL = WORKLOADS[:3]
+"""Those that are run when none is named."""
 
 
 def named(name: str) -> Workload:

@@ -79,6 +79,12 @@ class Workload:
     """Whether rows go through Python workers."""
     drains: bool = False
     """Whether the records are there before the contender starts, and it takes them as fast as it can."""
+    backlog: int = 1
+    """How many records wait before the contender starts, where there is a rate."""
+    crashes: bool = False
+    """Whether it is killed in the middle, and started again."""
+    trigger: str | None = None
+    """How often a batch begins; without it, as often as the contender likes."""
     partitions: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     """What plain PySpark must set for the job to run at all."""

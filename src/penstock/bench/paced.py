@@ -1,0 +1,126 @@
+"""A run with a rate: records come when they are due, and the latency of their answers is measured."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.bench import answers, measure
+from penstock.bench.generate import Schedule, send
+from penstock.bench.processes import Measured, helper
+from penstock.bench.receive import Reception, read_received
+from penstock.bench.results import Run
+from penstock.bench.topics import topic
+from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, ended, judged, starter
+
+_FIRST_ROW_SECONDS = 240.0
+_PATIENCE_SECONDS = 120.0
+_LEAD_SECONDS = 2.0
+
+
+def paced(turn: Turn, servers: str, options: Options) -> Run:
+    """The first records wait; when the first row is out, the schedule begins, and after a warm-up the measurement."""
+    workload = turn.workload
+    with ExitStack() as held:
+        records, results = (held.enter_context(topic(servers, workload.partitions)) for _ in range(2))
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
+        file = folder / "received"
+        told = Reception(servers, results, str(file), _PATIENCE_SECONDS)
+        receiver = held.enter_context(helper((sys.executable, "-m", "penstock.bench.receive", told.to_text())))
+        said = _lines(receiver)
+        _next_line(said, None)
+        first = time.time_ns() // 1_000
+        send(servers, records, (workload.record(number, first) for number in range(workload.backlog)))
+        start_again = starter(turn, servers, records, results, folder, held)
+        process = start_again()
+        first_row = int(_next_line(said, process))
+        start = time.time_ns() // 1_000 + int(_LEAD_SECONDS * 1_000_000)
+        count = round((options.warm_seconds + options.seconds) * options.rate)
+        schedule = Schedule(workload.name, servers, records, first, workload.backlog, start, options.rate, count)
+        _tell(receiver, schedule)
+        command = (sys.executable, "-m", "penstock.bench.generate", schedule.to_text())
+        generator = held.enter_context(helper(command))
+        begin = start + int(options.warm_seconds * 1_000_000)
+        crash = begin + int(options.seconds * 500_000) if workload.crashes else None
+        lives = [process, *_await_end(receiver, process, schedule, crash, start_again)]
+        if generator.wait():
+            raise Broken("the generator failed")
+        lives[-1].stop()
+        outputs = answers.received(workload, read_received(file))
+    wanted = answers.expected(workload, schedule.records(workload))
+    times = answers.Waiting(wanted).take(outputs)
+    steady = {number: at for number, at in times.items() if schedule.due(number) >= begin}
+    samples = measure.joined([life.samples for life in lives])
+    used = measure.cpu_seconds_between(samples, begin, max(steady.values(), default=begin))
+    later = [at for number, at in steady.items() if crash and schedule.due(number) >= crash]
+    return replace(
+        judged(turn, wanted, outputs, times),
+        latency=measure.latency([(at - schedule.due(number)) / 1_000 for number, at in steady.items()]),
+        rows_per_second=measure.rows_per_second(list(steady.values())),
+        cpu_seconds_per_million=used * 1_000_000 / (options.seconds * options.rate),
+        peak_memory_mb=max(life.peak_memory_bytes for life in lives) / 2**20,
+        first_row_seconds=(first_row - process.started_at) / 1_000_000,
+        recovery_seconds=(min(later) - crash) / 1_000_000 if crash and later else None,
+    )
+
+
+def _await_end(
+    receiver: subprocess.Popen[str],
+    process: Measured,
+    schedule: Schedule,
+    crash: int | None,
+    start_again: Callable[[], Measured],
+) -> list[Measured]:
+    """Until the receiver has all answers. At the time of the crash the contender is killed, and started again."""
+    again: list[Measured] = []
+    deadline = schedule.end / 1_000_000 + 2 * _PATIENCE_SECONDS
+    while receiver.poll() is None:
+        if crash is not None and not again and time.time() * 1_000_000 >= crash:
+            process.kill()
+            again.append(start_again())
+        running = again[-1] if again else process
+        if running.exit_code is not None:
+            raise ended(running)
+        if time.time() > deadline:
+            raise Broken("the receiver did not end")
+        time.sleep(TICK_SECONDS)
+    if receiver.returncode:
+        raise Broken("the receiver failed")
+    return again
+
+
+def _tell(receiver: subprocess.Popen[str], schedule: Schedule) -> None:
+    if receiver.stdin is not None:
+        receiver.stdin.write(schedule.to_text() + "\n")
+        receiver.stdin.flush()
+
+
+def _lines(process: subprocess.Popen[str]) -> queue.Queue[str]:
+    """What it says, line by line, as it comes."""
+    said: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in process.stdout or ():
+            said.put(line)
+
+    threading.Thread(target=read, daemon=True, name="receiver").start()
+    return said
+
+
+def _next_line(said: queue.Queue[str], process: Measured | None) -> str:
+    deadline = time.monotonic() + _FIRST_ROW_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return said.get(timeout=TICK_SECONDS)
+        except queue.Empty:
+            if process is not None and process.exit_code is not None:
+                raise ended(process) from None
+    raise Broken(f"no row came within {_FIRST_ROW_SECONDS:g} s")

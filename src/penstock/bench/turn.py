@@ -1,0 +1,86 @@
+"""One run of one contender: what its two kinds, with a rate and without, have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.bench import answers
+from penstock.bench.contenders.contender import Contender
+from penstock.bench.job import Job
+from penstock.bench.processes import Measured
+from penstock.bench.results import Run
+from penstock.bench.workloads.workload import Outcome, Workload
+
+TICK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long and how hard."""
+
+    rounds: int = 3
+    seconds: float = 20.0
+    """Measured, in each run of a workload with a rate."""
+    warm_seconds: float = 10.0
+    """Before that, not measured."""
+    rate: float = 1_000.0
+    records: int = 500_000
+    """How many records wait for a contender that drains them."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A run that is about to begin."""
+
+    workload: Workload
+    contender: Contender
+    round: int
+
+
+class Broken(Exception):
+    """A run that cannot be measured, in words for the table."""
+
+
+def starter(
+    turn: Turn, servers: str, records: str, results: str, folder: Path, held: ExitStack
+) -> Callable[[], Measured]:
+    """A way to start the contender in its folder: once, and again where it left off. `held` ends what was started."""
+    workload = turn.workload
+    job = Job(workload.name, servers, records, results, str(folder), workload.partitions, workload.drains)
+    workload.place_files(folder)
+    launch = turn.contender.launch(workload, job)
+
+    def start() -> Measured:
+        every_seconds = 0.2 if workload.drains else 1.0  # a sample takes a moment that a latency could notice
+        process = Measured(launch.command, os.environ | dict(launch.environ), folder, every_seconds)
+        held.callback(process.stop)
+        return process
+
+    return start
+
+
+def judged(
+    turn: Turn,
+    wanted: Sequence[tuple[int, Outcome]],
+    outputs: Sequence[answers.Received],
+    times: dict[int, int],
+) -> Run:
+    """Whether the run counts: every answer came, and the result is the model's."""
+    run = Run(turn.workload.name, turn.contender.name, turn.round, answers=len(times))
+    right = answers.digest(outcome for _, outcome in wanted)
+    found = answers.digest(output.outcome for output in outputs)
+    problem = None
+    if len(times) < len(wanted):
+        problem = f"{len(wanted) - len(times):,} of {len(wanted):,} answers did not come"
+    elif found != right:
+        problem = f"its result {found} is not the model's {right}"
+    return replace(run, digest=found, problem=problem)
+
+
+def ended(process: Measured) -> Broken:
+    """It should have gone on, or ended well."""
+    return Broken(f"its process ended with code {process.exit_code}; it said: {process.said()}")
