@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.processes import Measured, all_stats, tree
 from penstock.bench.runner import run_workload
 from penstock.bench.turn import Options
-from penstock.bench.workloads import drain, stateless
+from penstock.bench.workloads import drain, files, recovery, stateless
 
 OPTIONS = Options(rounds=1, seconds=2, warm_seconds=1, rate=200, records=2_000)
 
@@ -35,6 +36,23 @@ def test_what_waits_is_drained_to_the_end(kafka):
     (run,) = run_workload(drain.WORKLOAD, [FLOOR], kafka.servers, OPTIONS)
     assert (run.problem, run.answers, run.latency) == (None, 1_800, None)
     assert run.rows_per_second > 0
+
+
+@pytest.mark.services
+def test_a_contender_that_is_killed_goes_on(kafka):
+    """The floor keeps no checkpoint: it reads everything again, and what it writes twice counts once."""
+    few = replace(recovery.WORKLOAD, backlog=300)
+    (run,) = run_workload(few, [FLOOR], kafka.servers, OPTIONS)
+    assert (run.problem, run.answers) == (None, 900)
+    assert 0 < run.recovery_seconds < run.latency.max
+
+
+@pytest.mark.services
+def test_files_are_records_too(kafka):
+    few = replace(files.WORKLOADS[0], backlog=30)
+    (run,) = run_workload(few, [FLOOR], kafka.servers, OPTIONS)
+    assert run.problem is None
+    assert run.answers == 54
 
 
 def contender(code):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock.bench.answers import digest, expected, received
 from penstock.bench.contenders.penstock import environ_of, write_project
-from penstock.bench.generate import send, waiting_records
+from penstock.bench.contenders.plain_spark import records_of
+from penstock.bench.generate import send, waiting_records, write_file
 from penstock.bench.job import Job, from_text
 from penstock.bench.receive import read_topic
 from penstock.bench.workloads.all import WORKLOADS, named
+from penstock.bench.workloads.workload import Record
 
-RECORDS = 2_500
+RECORDS, FILE_RECORDS = 2_500, 250
 
 each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 
@@ -22,8 +26,16 @@ def job(kafka, topic, tmp_path):
 
     def made(workload):
         workload.place_files(tmp_path)
-        records, results = topic(workload.partitions), topic(workload.partitions)
-        send(kafka.servers, records, waiting_records(workload, RECORDS))
+        results, given = topic(workload.partitions), list(waiting_records(workload, RECORDS))
+        if workload.reads == "topic":
+            records = topic(workload.partitions)
+            send(kafka.servers, records, given)
+        else:
+            records = str(tmp_path / "incoming")
+            Path(records).mkdir()
+            for number in range(0, RECORDS, FILE_RECORDS):
+                lines = [record.value for record in given[number : number + FILE_RECORDS]]
+                write_file(Path(records), number, Record("", "\n".join(lines)))
         return Job(workload.name, kafka.servers, records, results, str(tmp_path), workload.partitions, drains=True)
 
     return made
@@ -57,8 +69,7 @@ def test_plain_pyspark_gives_what_the_model_gives(workload, job, spark, tmp_path
     given, session = job(workload), spark.newSession()
     for key, value in workload.settings.items():
         session.conf.set(key, value)
-    options = {"kafka.bootstrap.servers": given.servers, "subscribe": given.input, "startingOffsets": "earliest"}
-    rows = workload.by_hand(session.readStream.format("kafka").options(**options).load(), given)
+    rows = workload.by_hand(records_of(session, workload, given), given)
     writer = rows.writeStream.format("kafka").outputMode(workload.mode).option("topic", given.output)
     writer = writer.option("kafka.bootstrap.servers", given.servers).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from penstock.bench.workloads.all import named
 from penstock.bench.workloads.workload import Record, Workload
@@ -27,7 +28,8 @@ class Schedule:
 
     workload: str
     servers: str
-    topic: str
+    into: str
+    """The topic, or the folder."""
     first: int
     backlog: int
     """How many records wait; they were due at `first`."""
@@ -78,22 +80,53 @@ def send(servers: str, topic: str, records: Iterable[Record]) -> None:
     _flush(producer)
 
 
+def put_backlog(workload: Workload, servers: str, into: str, first: int) -> None:
+    """Puts the records that wait where the contender will find them."""
+    records = (workload.record(number, first) for number in range(workload.backlog))
+    if workload.reads == "topic":
+        send(servers, into, records)
+        return
+    for number, record in enumerate(records):
+        write_file(Path(into), number, record)
+
+
+def write_file(folder: Path, number: int, record: Record) -> None:
+    """A file with one record. It is there whole or not at all: Spark passes names with a dot over."""
+    draft = folder / f".{number}"
+    draft.write_text(f"{record.value}\n", encoding="utf-8")
+    draft.rename(folder / f"{number:09d}.json")
+
+
 def generate(schedule: Schedule) -> None:
     """Sends the records that do not wait, each when it is due."""
+    workload = named(schedule.workload)
+    if workload.reads == "topic":
+        _produce(schedule, workload)
+        return
+    for number in schedule.numbers:
+        record = workload.record(number, schedule.due(number))
+        _wait(schedule.due(number))
+        write_file(Path(schedule.into), number, record)
+
+
+def _produce(schedule: Schedule, workload: Workload) -> None:
     from confluent_kafka import Producer
 
-    workload = named(schedule.workload)
     producer = Producer({"bootstrap.servers": schedule.servers, "linger.ms": 0, "acks": 1, "log_level": 0})
-    producer.list_topics(schedule.topic, timeout=_SECONDS)
+    producer.list_topics(schedule.into, timeout=_SECONDS)
     for number in schedule.numbers:
         due = schedule.due(number)
         record = workload.record(number, due)
-        early = due / 1_000_000 - time.time()
-        if early > 0:
-            time.sleep(early)
-        producer.produce(schedule.topic, record.value, record.key)
+        _wait(due)
+        producer.produce(schedule.into, record.value, record.key)
         producer.poll(0)
     _flush(producer)
+
+
+def _wait(due: int) -> None:
+    early = due / 1_000_000 - time.time()
+    if early > 0:
+        time.sleep(early)
 
 
 def _flush(producer: object) -> None:

@@ -8,20 +8,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from penstock.bench import answers, measure
-from penstock.bench.generate import Schedule, send
+from penstock.bench.generate import Schedule, put_backlog
 from penstock.bench.processes import Measured, helper
 from penstock.bench.receive import Reception, read_received
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
 from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, ended, judged, starter
+from penstock.bench.workloads.workload import Workload
 
-_FIRST_ROW_SECONDS = 240.0
+_FIRST_ROW_SECONDS = 600.0
 _PATIENCE_SECONDS = 120.0
 _LEAD_SECONDS = 2.0
 
@@ -30,21 +31,23 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
     """The first records wait; when the first row is out, the schedule begins, and after a warm-up the measurement."""
     workload = turn.workload
     with ExitStack() as held:
-        records, results = (held.enter_context(topic(servers, workload.partitions)) for _ in range(2))
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        file = folder / "received"
-        told = Reception(servers, results, str(file), _PATIENCE_SECONDS)
+        records = held.enter_context(_inlet(workload, servers, folder))
+        results = held.enter_context(topic(servers, workload.partitions))
+        file, first = folder / "received", time.time_ns() // 1_000
+        told = Reception(workload.name, servers, results, workload.backlog, first, str(file), _PATIENCE_SECONDS)
         receiver = held.enter_context(helper((sys.executable, "-m", "penstock.bench.receive", told.to_text())))
         said = _lines(receiver)
         _next_line(said, None)
-        first = time.time_ns() // 1_000
-        send(servers, records, (workload.record(number, first) for number in range(workload.backlog)))
+        put_backlog(workload, servers, records, first)
         start_again = starter(turn, servers, records, results, folder, held)
         process = start_again()
         first_row = int(_next_line(said, process))
+        _next_line(said, process)
         start = time.time_ns() // 1_000 + int(_LEAD_SECONDS * 1_000_000)
-        count = round((options.warm_seconds + options.seconds) * options.rate)
-        schedule = Schedule(workload.name, servers, records, first, workload.backlog, start, options.rate, count)
+        rate = min(options.rate, workload.most_rate)
+        count = round((options.warm_seconds + options.seconds) * rate)
+        schedule = Schedule(workload.name, servers, records, first, workload.backlog, start, rate, count)
         _tell(receiver, schedule)
         command = (sys.executable, "-m", "penstock.bench.generate", schedule.to_text())
         generator = held.enter_context(helper(command))
@@ -65,11 +68,22 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
         judged(turn, wanted, outputs, times),
         latency=measure.latency([(at - schedule.due(number)) / 1_000 for number, at in steady.items()]),
         rows_per_second=measure.rows_per_second(list(steady.values())),
-        cpu_seconds_per_million=used * 1_000_000 / (options.seconds * options.rate),
+        cpu_seconds_per_million=used * 1_000_000 / (options.seconds * rate),
         peak_memory_mb=max(life.peak_memory_bytes for life in lives) / 2**20,
         first_row_seconds=(first_row - process.started_at) / 1_000_000,
         recovery_seconds=(min(later) - crash) / 1_000_000 if crash and later else None,
     )
+
+
+@contextmanager
+def _inlet(workload: Workload, servers: str, folder: Path) -> Iterator[str]:
+    """Where records come in: a topic, or a folder."""
+    if workload.reads == "topic":
+        with topic(servers, workload.partitions) as name:
+            yield name
+    else:
+        (folder / "incoming").mkdir()
+        yield str(folder / "incoming")
 
 
 def _await_end(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.bench.answers import Waiting, expected, received
 from penstock.bench.generate import Schedule
 from penstock.bench.workloads.all import named
+from penstock.bench.workloads.workload import Record, Workload
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -33,8 +35,13 @@ Output = tuple[int, bytes]
 class Reception:
     """What a receiver is told when it is started; the schedule comes later, on its standard input."""
 
+    workload: str
     servers: str
     topic: str
+    backlog: int
+    """How many records wait before the contender starts."""
+    first: int
+    """When those were due."""
     file: str
     patience_seconds: float
     """How long to wait for answers after the last record was due."""
@@ -44,30 +51,58 @@ class Reception:
 
 
 def receive(told: Reception) -> None:
-    """Says when the first output came, is told the schedule, and ends when all is answered or patience is over."""
+    """Says when the first output came, and when all that waited is answered.
+
+    Then it is told the schedule, and ends when all of that is answered or its patience is over.
+    """
+    workload = named(told.workload)
     outputs: list[Output] = []
     with _consumer(told.servers, told.topic) as consumer:
-        sys.stdout.write("up\n")
-        sys.stdout.flush()
+        _say("up")
         while not outputs:
             _take(consumer, outputs, 0.1)
-        sys.stdout.write(f"{outputs[0][0]}\n")
-        sys.stdout.flush()
+        _say(str(outputs[0][0]))
+        before = [workload.record(number, told.first) for number in range(told.backlog)]
+        _follow(consumer, outputs, Answers(workload, before), 0, math.inf)
+        _say("ready")
         schedule = Schedule(**json.loads(sys.stdin.readline()))
-        workload = named(schedule.workload)
-        waiting, seen = Waiting(expected(workload, schedule.records(workload))), 0
+        answers = Answers(workload, schedule.records(workload))
         gc.disable()  # a pause of ours would count as theirs
-        while time.time() < schedule.end / 1_000_000 + told.patience_seconds:
-            behind = seen < len(outputs)
-            ended = time.time() * 1_000_000 >= schedule.end
-            if _take(consumer, outputs, 0.0 if ended and behind else _IDLE_SECONDS) or not ended:
-                continue
-            # A little at a time, and only while nothing comes: what comes meanwhile would be noted too late.
-            waiting.take(received(workload, outputs[seen : seen + _LOOKED_AT]))
-            seen = min(seen + _LOOKED_AT, len(outputs))
-            if not waiting.left:
-                break
+        _follow(consumer, outputs, answers, schedule.end, schedule.end / 1_000_000 + told.patience_seconds)
     Path(told.file).write_bytes(b"".join(b"%d\t%s\n" % output for output in outputs))
+
+
+class Answers:
+    """How many answers are still to come, told from outputs that are looked at a few at a time."""
+
+    def __init__(self, workload: Workload, records: Iterable[Record]) -> None:
+        self._workload, self._waiting = workload, Waiting(expected(workload, records))
+        self._seen = 0
+
+    def behind(self, outputs: list[Output]) -> bool:
+        return self._seen < len(outputs)
+
+    def complete(self, outputs: list[Output]) -> bool:
+        """Looks at some more outputs."""
+        self._waiting.take(received(self._workload, outputs[self._seen : self._seen + _LOOKED_AT]))
+        self._seen = min(self._seen + _LOOKED_AT, len(outputs))
+        return not self._waiting.left
+
+
+def _follow(consumer: Consumer, outputs: list[Output], answers: Answers, end: int, give_up: float) -> None:
+    """Takes outputs until all answers are there, which is not before `end`, or until it is time to give up."""
+    while time.time() < give_up:
+        ended = time.time() * 1_000_000 >= end
+        if _take(consumer, outputs, 0.0 if ended and answers.behind(outputs) else _IDLE_SECONDS) or not ended:
+            continue
+        # A little at a time, and only while nothing comes: what comes meanwhile would be noted too late.
+        if answers.complete(outputs):
+            return
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def read_received(file: Path) -> list[Output]:

@@ -47,6 +47,8 @@ def launch(trigger: str | None, workload: Workload, job: Job) -> Launch:
 
 
 def no_real_time(workload: Workload) -> str | None:
+    if workload.reads != "topic":
+        return "Real-Time Mode reads from Kafka alone"
     if workload.trigger:
         return "Real-Time Mode has a trigger of its own"
     if workload.drains:

@@ -21,7 +21,7 @@ from penstock.engine.java import require_java
 from penstock.engine.session import LOOPBACK, installed_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -32,7 +32,7 @@ class Tuning:
 
     settings: Mapping[str, str] = field(default_factory=dict)
     stateless_options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the writer of a query that keeps no state and runs on."""
+    """Options of the writer of a query from Kafka that keeps no state and runs on."""
     jars: tuple[str, ...] = ()
 
 
@@ -66,10 +66,8 @@ def run(job: Job, tuning: Tuning) -> None:
     """Until it is ended, or has taken all that is there."""
     workload = named(job.workload)
     spark = session(replace(tuning, settings={**tuning.settings, **workload.settings}))
-    options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
-    records = spark.readStream.format("kafka").options(**options).load()
     writer = (
-        workload.by_hand(records, job)
+        workload.by_hand(records_of(spark, workload, job), job)
         .writeStream.format("kafka")
         .outputMode(workload.mode)
         .option("kafka.bootstrap.servers", job.servers)
@@ -80,9 +78,17 @@ def run(job: Job, tuning: Tuning) -> None:
         writer = writer.trigger(availableNow=True)
     elif workload.trigger:
         writer = writer.trigger(processingTime=workload.trigger)
-    if not job.drains and not workload.keeps_state:
+    if not job.drains and not workload.keeps_state and workload.reads == "topic":
         writer = writer.options(**tuning.stateless_options)
     writer.start().awaitTermination()
+
+
+def records_of(spark: SparkSession, workload: Workload, job: Job) -> DataFrame:
+    """The records as Spark's source gives them, with a column `value`."""
+    if workload.reads == "folder":
+        return spark.readStream.text(job.input)
+    options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
+    return spark.readStream.format("kafka").options(**options).load()
 
 
 def session(tuning: Tuning) -> SparkSession:

@@ -6,6 +6,7 @@ from penstock.bench.workloads import (
     deduplicate,
     drain,
     enrichment,
+    files,
     intervals,
     join,
     keyed_count,
@@ -29,6 +30,7 @@ WORKLOADS: tuple[Workload, ...] = (
     processor.WORKLOAD,
     recovery.WORKLOAD,
     *intervals.WORKLOADS,
+    *files.WORKLOADS,
 )
 """In the order in which they are listed and run."""
 USUAL = WORKLOADS[:3]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,6 +80,10 @@ class Workload:
     """Whether rows go through Python workers."""
     drains: bool = False
     """Whether the records are there before the contender starts, and it takes them as fast as it can."""
+    reads: Literal["topic", "folder"] = "topic"
+    """Where records come in; in a folder each is a file."""
+    most_rate: float = math.inf
+    """No more records a second than this, whatever was asked for."""
     backlog: int = 1
     """How many records wait before the contender starts, where there is a rate."""
     crashes: bool = False
