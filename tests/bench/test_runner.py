@@ -44,7 +44,7 @@ def test_a_contender_that_is_killed_goes_on(kafka):
     few = replace(recovery.WORKLOAD, backlog=300)
     (run,) = run_workload(few, [FLOOR], kafka.servers, OPTIONS)
     assert (run.problem, run.answers) == (None, 900)
-    assert 0 < run.recovery_seconds < run.latency.max
+    assert run.recovery_seconds > 0
 
 
 @pytest.mark.services

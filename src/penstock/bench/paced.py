@@ -52,8 +52,8 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
         command = (sys.executable, "-m", "penstock.bench.generate", schedule.to_text())
         generator = held.enter_context(helper(command))
         begin = start + int(options.warm_seconds * 1_000_000)
-        crash = begin + int(options.seconds * 500_000) if workload.crashes else None
-        lives = [process, *_await_end(receiver, process, schedule, crash, start_again)]
+        crash_at = begin + int(options.seconds * 500_000) if workload.crashes else None
+        lives = [process, *_await_end(receiver, process, schedule, crash_at, start_again)]
         if generator.wait():
             raise Broken("the generator failed")
         lives[-1].stop()
@@ -63,7 +63,8 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
     steady = {number: at for number, at in times.items() if schedule.due(number) >= begin}
     samples = measure.joined([life.samples for life in lives])
     used = measure.cpu_seconds_between(samples, begin, max(steady.values(), default=begin))
-    later = [at for number, at in steady.items() if crash and schedule.due(number) >= crash]
+    killed_at = process.killed_at
+    later = [at for number, at in steady.items() if killed_at and schedule.due(number) >= killed_at]
     return replace(
         judged(turn, wanted, outputs, times),
         latency=measure.latency([(at - schedule.due(number)) / 1_000 for number, at in steady.items()]),
@@ -71,7 +72,7 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
         cpu_seconds_per_million=used * 1_000_000 / (options.seconds * rate),
         peak_memory_mb=max(life.peak_memory_bytes for life in lives) / 2**20,
         first_row_seconds=(first_row - process.started_at) / 1_000_000,
-        recovery_seconds=(min(later) - crash) / 1_000_000 if crash and later else None,
+        recovery_seconds=(min(later) - killed_at) / 1_000_000 if killed_at and later else None,
     )
 
 
@@ -90,14 +91,14 @@ def _await_end(
     receiver: subprocess.Popen[str],
     process: Measured,
     schedule: Schedule,
-    crash: int | None,
+    crash_at: int | None,
     start_again: Callable[[], Measured],
 ) -> list[Measured]:
     """Until the receiver has all answers. At the time of the crash the contender is killed, and started again."""
     again: list[Measured] = []
     deadline = schedule.end / 1_000_000 + 2 * _PATIENCE_SECONDS
     while receiver.poll() is None:
-        if crash is not None and not again and time.time() * 1_000_000 >= crash:
+        if crash_at is not None and not again and time.time() * 1_000_000 >= crash_at:
             process.kill()
             again.append(start_again())
         running = again[-1] if again else process

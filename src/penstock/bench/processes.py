@@ -82,6 +82,7 @@ class Measured:
         self._ended = threading.Event()
         self.samples: list[Sample] = []
         self.started_at = time.time_ns() // 1_000
+        self.killed_at: int | None = None
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -115,6 +116,7 @@ class Measured:
     def kill(self) -> None:
         """Ends it and its children as a power cut does."""
         self._end_samples()
+        self.killed_at = time.time_ns() // 1_000
         self._process.kill()
         _signal(self._left(), signal.SIGKILL)
         self._forget()
