@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.bench import answers, measure
@@ -27,8 +27,21 @@ _PATIENCE_SECONDS = 120.0
 _LEAD_SECONDS = 2.0
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What was seen of a run."""
+
+    schedule: Schedule
+    begin: int
+    """When the measurement began."""
+    first_row: int
+    outputs: list[answers.Received]
+    lives: list[Measured]
+    """The contender's process, and after a crash the next one."""
+
+
 def paced(turn: Turn, servers: str, options: Options) -> Run:
-    """The first records wait; when the first row is out, the schedule begins, and after a warm-up the measurement."""
+    """Some records wait; when they are answered the schedule begins, and after a warm-up the measurement."""
     workload = turn.workload
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
@@ -40,40 +53,51 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
         said = _lines(receiver)
         _next_line(said, None)
         put_backlog(workload, servers, records, first)
-        start_again = starter(turn, servers, records, results, folder, held)
-        process = start_again()
+        start = starter(turn, servers, records, results, folder, held)
+        process = start()
         first_row = int(_next_line(said, process))
         _next_line(said, process)
-        start = time.time_ns() // 1_000 + int(_LEAD_SECONDS * 1_000_000)
-        rate = min(options.rate, workload.most_rate)
-        count = round((options.warm_seconds + options.seconds) * rate)
-        schedule = Schedule(workload.name, servers, records, first, workload.backlog, start, rate, count)
+        schedule = _schedule(workload, servers, records, first, options)
         _tell(receiver, schedule)
         command = (sys.executable, "-m", "penstock.bench.generate", schedule.to_text())
         generator = held.enter_context(helper(command))
-        begin = start + int(options.warm_seconds * 1_000_000)
+        begin = schedule.start + int(options.warm_seconds * 1_000_000)
         crash_at = begin + int(options.seconds * 500_000) if workload.crashes else None
-        lives = [process, *_await_end(receiver, process, schedule, crash_at, start_again)]
+        lives = [process, *_await_end(receiver, process, schedule, crash_at, start)]
         if generator.wait():
             raise Broken("the generator failed")
         lives[-1].stop()
         outputs = answers.received(workload, read_received(file))
-    wanted = answers.expected(workload, schedule.records(workload))
-    times = answers.Waiting(wanted).take(outputs)
-    steady = {number: at for number, at in times.items() if schedule.due(number) >= begin}
-    samples = measure.joined([life.samples for life in lives])
-    used = measure.cpu_seconds_between(samples, begin, max(steady.values(), default=begin))
+    return _figures(turn, _Seen(schedule, begin, first_row, outputs, lives))
+
+
+def _figures(turn: Turn, seen: _Seen) -> Run:
+    schedule, process = seen.schedule, seen.lives[0]
+    wanted = answers.expected(turn.workload, schedule.records(turn.workload))
+    times = answers.Waiting(wanted).take(seen.outputs)
+    steady = {number: at for number, at in times.items() if schedule.due(number) >= seen.begin}
+    sent = sum(schedule.due(number) >= seen.begin for number in schedule.numbers)
+    samples = measure.joined([life.samples for life in seen.lives])
+    used = measure.cpu_seconds_between(samples, seen.begin, max(steady.values(), default=seen.begin))
     killed_at = process.killed_at
     later = [at for number, at in steady.items() if killed_at and schedule.due(number) >= killed_at]
     return replace(
-        judged(turn, wanted, outputs, times),
+        judged(turn, wanted, seen.outputs, times),
         latency=measure.latency([(at - schedule.due(number)) / 1_000 for number, at in steady.items()]),
         rows_per_second=measure.rows_per_second(list(steady.values())),
-        cpu_seconds_per_million=used * 1_000_000 / (options.seconds * rate),
-        peak_memory_mb=max(life.peak_memory_bytes for life in lives) / 2**20,
-        first_row_seconds=(first_row - process.started_at) / 1_000_000,
+        cpu_seconds_per_million=used * 1_000_000 / sent,
+        peak_memory_mb=max(life.peak_memory_bytes for life in seen.lives) / 2**20,
+        first_row_seconds=(seen.first_row - process.started_at) / 1_000_000,
         recovery_seconds=(min(later) - killed_at) / 1_000_000 if killed_at and later else None,
     )
+
+
+def _schedule(workload: Workload, servers: str, into: str, first: int, options: Options) -> Schedule:
+    """From a moment on in which everybody is ready."""
+    start = time.time_ns() // 1_000 + int(_LEAD_SECONDS * 1_000_000)
+    rate = min(options.rate, workload.most_rate)
+    count = round((options.warm_seconds + options.seconds) * rate)
+    return Schedule(workload.name, servers, into, first, workload.backlog, start, rate, count)
 
 
 @contextmanager
