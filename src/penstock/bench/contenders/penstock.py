@@ -9,26 +9,26 @@ from pathlib import Path
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.job import Job
 from penstock.bench.workloads.workload import Workload
+from penstock.triggers import Latency
 
 _MAIN = "from penstock.cli.main import main; main()"
-_REAL_TIME = "{real_time: 5 minutes}"
 
 
-def pipeline_text(workload: Workload, trigger: str | None = None) -> str:
+def pipeline_text(workload: Workload, latency: Latency = "low") -> str:
     """The whole pipeline, with the settings of its one query."""
-    mode = "update" if trigger == _REAL_TIME else workload.mode
-    chosen = f", trigger: {trigger or workload.trigger}" if trigger or workload.trigger else ""
+    chosen = f", trigger: {workload.trigger}" if workload.trigger else ""
+    mode = "update" if latency == "realtime" else workload.mode
     return (
-        f"pipeline: {workload.query}\nlatency: low\n{workload.pipeline}"
+        f"pipeline: {workload.query}\nlatency: {latency}\n{workload.pipeline}"
         f"queries: {{{workload.query}: {{mode: {mode}{chosen}}}}}\n"
     )
 
 
-def write_project(workload: Workload, folder: Path, trigger: str | None = None) -> None:
+def write_project(workload: Workload, folder: Path, latency: Latency = "low") -> None:
     """A project with this one pipeline; the files of the workload are there already."""
     files = {
         "penstock.yaml": "name: bench\n",
-        f"pipelines/{workload.query}.yaml": pipeline_text(workload, trigger),
+        f"pipelines/{workload.query}.yaml": pipeline_text(workload, latency),
     }
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -40,8 +40,8 @@ def environ_of(job: Job) -> dict[str, str]:
     return {"SERVERS": job.servers, "INPUT": job.input, "OUTPUT": job.output}
 
 
-def launch(trigger: str | None, workload: Workload, job: Job) -> Launch:
-    write_project(workload, Path(job.folder), trigger)
+def launch(latency: Latency, workload: Workload, job: Job) -> Launch:
+    write_project(workload, Path(job.folder), latency)
     once = ("--once",) if job.drains else ()
     return Launch((sys.executable, "-c", _MAIN, "run", "--json", *once), environ_of(job))
 
@@ -65,7 +65,5 @@ def no_real_time(workload: Workload) -> str | None:
     return None
 
 
-LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, None))
-REAL_TIME = Contender(
-    "realtime", f"Penstock, `trigger: {_REAL_TIME}`", partial(launch, _REAL_TIME), cannot=no_real_time
-)
+LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, "low"))
+REAL_TIME = Contender("realtime", "Penstock, `latency: realtime`", partial(launch, "realtime"), cannot=no_real_time)
