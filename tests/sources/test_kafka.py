@@ -132,13 +132,17 @@ def test_metadata_headers_and_the_hidden_column(spark, source, kafka, topic) -> 
     name = topic()
     produce(kafka.servers, name, ['{"id": 1}', "{", None], key="k", headers={"trace": "t", "none": None})
     every = ["key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"]
-    rows = source(topics=[name], format=JSON, read="static", metadata=every, key_format="text").load(spark).collect()
+    read = source(topics=[name], format=JSON, read="static", metadata=every, key_format="text")
+    rows = read.load_whole(spark).collect()
     first = rows[0]
     assert (first.id, first._key, first._topic, first._partition, first._offset) == (1, "k", name, 0, 0)
     assert first._timestamp_type == 0
     assert abs(first._timestamp.timestamp() - time.time()) < 60
     assert [tuple(header) for header in first._headers] == [("trace", bytearray(b"t")), ("none", None)]
     assert [row[HIDDEN].reason for row in rows] == [None, "not JSON: {", "the value is NULL"]
+    assert [row[HIDDEN].reason for row in read.load(spark).collect()] == [None, "", ""]
+    place = {"topic": name, "partition": 0, "offset": 1}
+    assert read.found_again(spark, place) == ("not JSON: {", bytearray(b"{"))
     bad = rows[1][HIDDEN]
     assert bad.raw == bytearray(b"{")
     assert (bad.origin.topic, bad.origin.partition, bad.origin.offset, bad.origin.key) == (name, 0, 1, bytearray(b"k"))

@@ -152,7 +152,7 @@ def _sampled(session: SparkSession, source: Source) -> DataFrame:
     try:
         if isinstance(source.spec, StaticOrStream):
             static = source.spec.model_copy(update={"read": "static"})
-            rows = static.load(session)
+            rows = static.load_whole(session)
             return rows if source.spec.is_static else rows.limit(SAMPLE_ROWS)
         return _from_stream(session, source)
     except Exception as error:
@@ -162,7 +162,7 @@ def _sampled(session: SparkSession, source: Source) -> DataFrame:
 def _from_stream(session: SparkSession, source: Source) -> DataFrame:
     """The first rows of a source that is only ever a stream, or those that came in time."""
     name = f"stream_of_{source.name}"
-    query = source.spec.load(session).writeStream.format("memory").queryName(name).start()
+    query = source.spec.load_whole(session).writeStream.format("memory").queryName(name).start()
     try:
         deadline = time.monotonic() + _SAMPLE_SECONDS
         while time.monotonic() < deadline and session.table(name).isEmpty():

@@ -113,7 +113,8 @@ def frames(
                 made[node.name] = records.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
-                rows = samples[node.name] if samples else node.spec.load(session)
+                load = node.spec.load_whole if HIDDEN in carried else node.spec.load
+                rows = samples[node.name] if samples else load(session)
                 rows = records.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
@@ -255,8 +256,9 @@ def start(
         for letters in built.routed:
             rows = rows.unionByName(letters, allowMissingColumns=True)
     # Continuous Processing has no batches to count in.
-    counted = rows if trigger.kind == "continuous" else rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
-    writer = counted.writeStream.queryName(query.name).outputMode(query.settings.mode)
+    if trigger.kind != "continuous" and not (native and sink.spec.counts_rows):
+        rows = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
+    writer = rows.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     try:
         with active(built.session):

@@ -6,6 +6,7 @@ too late.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,17 +24,21 @@ VERDICT = "_penstock_verdict"
 """Why a row does not go on: `STRUCT<otherwise, check, reason>`, or NULL."""
 FAILED = "penstock:bad-record:"
 """Starts the text of the error that stops a query at a bad record."""
+PLACE = ("topic", "partition", "offset", "file")
+"""What of a record's origin tells where it is."""
 OBSERVED = "penstock."
 """Starts the name of the observation of a node's checks; the node's name follows."""
-_SHOWN_CHARACTERS = 200
+SHOWN_CHARACTERS = 200
 _LONGEST_MICROSECONDS = 2**61
 """Far beyond all that Spark can tell of time, and still a number that can be added to."""
 
 
 def judged(rows: DataFrame, node: Source | Step, functions: Mapping[str, Function]) -> DataFrame:
-    """The rows with their verdict; unchanged where nothing judges them."""
+    """The rows with their verdict; unchanged where nothing judges them, or a bad record stops the query anyway."""
     from pyspark.sql.functions import coalesce, lit
 
+    if _only_stops(rows, node):
+        return rows
     verdicts = [*_decoded(rows, node), *_called(rows, functions), *_expected(node), *_in_time(rows, node)]
     if not verdicts and node.spec.expect:  # all of them only count
         verdicts = [lit(None).cast("STRUCT<otherwise: STRING, check: STRING, reason: STRING>")]
@@ -51,16 +56,22 @@ def kept(
     rows: DataFrame, node: Source | Step, functions: Mapping[str, Function], carry: Collection[str] = ()
 ) -> DataFrame:
     """The rows that go on, without what is hidden; what was judged is counted. `carry` names what stays of it."""
-    from pyspark.sql.functions import col, lit, raise_error, when
+    from pyspark.sql.functions import col, lit, raise_error, spark_partition_id, when
 
     hidden = [VERDICT, ERROR, *({HIDDEN, ARRIVED} - set(carry))]
+    if _only_stops(rows, node):
+        reason = col(HIDDEN)["reason"]
+        told = _place(node) if _finds_again(node) else _failure(rows, node, lit(DECODED), reason, col(HIDDEN)["raw"])
+        stops = raise_error(told).cast("boolean")
+        # Not deterministic, so that no filter of a later step is asked before it and drops what should stop the query.
+        return rows.where(when(reason.isNull(), spark_partition_id() >= lit(0)).otherwise(stops)).drop(*hidden)
     if VERDICT not in rows.columns:
         return rows.drop(*hidden)
     counted = rows.observe(f"{OBSERVED}{node.name}", *_counts(rows, node, functions))
     verdict = col(VERDICT)
     goes_on = verdict.isNull()
     if _can_fail(node, rows):
-        stops = raise_error(_failure(rows, node)).cast("boolean")
+        stops = raise_error(_failure(rows, node, verdict["check"], verdict["reason"], _raw(rows))).cast("boolean")
         goes_on = when(verdict["otherwise"] == lit("fail"), stops).otherwise(goes_on)
     return counted.where(goes_on).drop(*hidden)
 
@@ -102,7 +113,7 @@ def identified(letters: DataFrame) -> DataFrame:
     """With `id`, made of the record's origin and content: the same however often it is read."""
     from pyspark.sql.functions import coalesce, col, concat_ws, hex, lit, sha2  # noqa: A004 - Spark's name for it
 
-    place = [coalesce(col(name).cast("string"), lit("")) for name in ("topic", "partition", "offset", "file")]
+    place = [coalesce(col(name).cast("string"), lit("")) for name in PLACE]
     content = coalesce(hex(col("raw")), lit("NULL"))
     return letters.select(sha2(concat_ws("|", col("node"), *place, content), 256).alias("id"), "*")
 
@@ -226,20 +237,40 @@ def _can_fail(node: Source | Step, rows: DataFrame) -> bool:
     return decodes or ahead or expects or ERROR in rows.columns
 
 
-def _failure(rows: DataFrame, node: Source | Step) -> Column:
+def _finds_again(node: Source | Step) -> bool:
+    return isinstance(node, Source) and node.spec.finds_again
+
+
+def _place(node: Source | Step) -> Column:
+    """The same in few words, for a record that can be found again."""
+    from pyspark.sql.functions import col, concat, lit
+
+    origin = col(HIDDEN)["origin"]
+    head = json.dumps({"node": node.name, "check": DECODED}).removesuffix("}")
+    partition, offset = origin["partition"].cast("string"), origin["offset"].cast("string")
+    topic = [lit(f'{FAILED}{head}, "topic": "'), origin["topic"]]
+    return concat(*topic, lit('", "partition": '), partition, lit(', "offset": '), offset, lit("}"))
+
+
+def _only_stops(rows: DataFrame, node: Source | Step) -> bool:
+    """Is the one question to its rows whether they could be decoded, and `fail` the answer if not?"""
+    decodes = isinstance(node.spec, Decoded) and node.spec.on_bad_record == "fail" and HIDDEN in rows.columns
+    watermark = node.spec.watermark
+    limits = watermark is not None and watermark.max_future is not None
+    return decodes and not node.spec.expect and not limits and ERROR not in rows.columns
+
+
+def _failure(rows: DataFrame, node: Source | Step, check: Column, reason: Column, raw: Column) -> Column:
     """The text of the error at a bad record: what a Problem is made of."""
-    from pyspark.sql.functions import col, concat, lit, substring, to_json
-    from pyspark.sql.functions import struct as make
+    from pyspark.sql.functions import concat, lit, struct, substring, to_json
 
     origin = _origin(rows)
-    place = to_json(make(*(origin[name].alias(name) for name in ("topic", "partition", "offset", "file"))))
-    shown = substring(_raw(rows).cast("string"), 1, _SHOWN_CHARACTERS)
-    told = make(
+    told = struct(
         lit(node.name).alias("node"),
-        col(VERDICT)["check"].alias("check"),
-        col(VERDICT)["reason"].alias("reason"),
-        place.alias("place"),
-        shown.alias("record"),
+        check.alias("check"),
+        reason.alias("reason"),
+        *(origin[name].alias(name) for name in PLACE),
+        substring(raw.cast("string"), 1, SHOWN_CHARACTERS).alias("record"),
     )
     return concat(lit(FAILED), to_json(told))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.engine.records import FAILED
+from penstock.engine.records import FAILED, PLACE, SHOWN_CHARACTERS
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
 from penstock.records import DECODED, FUTURE
@@ -16,6 +17,9 @@ from penstock.references import Mask
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql
 from penstock.user_code import line_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 _JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error)(?:: |$)")
@@ -122,12 +126,12 @@ def _in_user_code(error: Exception, node: Source | Step) -> Problem:
     return Problem("SPARK005", message, "mend the function", where)
 
 
-def query_failed(error: Exception, query: Query, pipeline: Pipeline, mask: Mask) -> Problem:
+def query_failed(error: Exception, query: Query, pipeline: Pipeline, session: SparkSession, mask: Mask) -> Problem:
     """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
     said = list(causes(error)) or [str(error)]
     # With the brace: Spark shows the plan too, in which the words stand without a record.
     if told := next((text for text in said if f"{FAILED}{{" in text), None):
-        problem = bad_record(told, pipeline.nodes)
+        problem = bad_record(told, pipeline.nodes, session)
         return replace(problem, message=mask(problem.message))
     unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
     message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
@@ -135,17 +139,30 @@ def query_failed(error: Exception, query: Query, pipeline: Pipeline, mask: Mask)
     return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
 
 
-def bad_record(text: str, nodes: Mapping[str, Source | Step]) -> Problem:
-    """A record that `fail` stops at: which, where it is, and why it is bad."""
+def bad_record(text: str, nodes: Mapping[str, Source | Step], session: SparkSession | None = None) -> Problem:
+    """A record that `fail` stops at: which, where it is, and why it is bad. With a session it is read once more."""
     told, _ = json.JSONDecoder().raw_decode(text[text.index(f"{FAILED}{{") + len(FAILED) :])
     node = nodes[told["node"]]
-    place = {key: value for key, value in json.loads(told.get("place") or "{}").items() if value is not None}
+    place = {name: told[name] for name in PLACE if name in told}
     at = ", ".join(f"{key} {value}" for key, value in place.items())
-    message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {told['reason']}: {told.get('record')}"
+    reason, record = told.get("reason"), told.get("record")
+    if not reason:
+        reason, record = _found_again(node, place, session)
+    message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {reason}: {record}"
     places = {DECODED: ("on_bad_record",), FUTURE: ("watermark", FUTURE)}
     key = places.get(told["check"], ("expect", told["check"]))
     fix = "mend the record, or let bad ones be put aside with `dead_letter` in place of `fail`"
     return Problem("RECORD001", message, fix, node.origin.at(*key))
+
+
+def _found_again(node: Source | Step, place: Mapping[str, Any], session: SparkSession | None) -> tuple[str, str | None]:
+    """Why a record is bad and how it begins, where the error that it led to does not say."""
+    if isinstance(node, Source) and session is not None:
+        with contextlib.suppress(Exception):  # what cannot be read any more must not hide the failure itself
+            if found := node.spec.found_again(session, place):
+                reason, raw = found
+                return reason, None if raw is None else raw.decode(errors="replace")[:SHOWN_CHARACTERS]
+    return "it cannot be decoded", None
 
 
 def _one_line(text: str) -> str:

@@ -27,7 +27,7 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_che
         batch=int(progress.get("batchId", -1)),
         at=str(progress.get("timestamp", "")),
         rows_in=int(progress.get("numInputRows") or 0),
-        rows_out=observed.get("rows"),
+        rows_out=_rows_out(observed, progress.get("sink") or {}),
         rows_in_per_second=_rate(progress.get("inputRowsPerSecond")),
         rows_processed_per_second=_rate(progress.get("processedRowsPerSecond")),
         duration_ms=int((progress.get("durationMs") or {}).get("triggerExecution") or 0),
@@ -46,6 +46,12 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_che
         },
         raw=progress,
     )
+
+
+def _rows_out(observed: Mapping[str, int], sink: Mapping[str, Any]) -> int | None:
+    """As Penstock counted them, or the sink itself; Spark says -1 for a sink that does not count."""
+    written = int(sink.get("numOutputRows", -1))
+    return observed.get("rows", written if written >= 0 else None)
 
 
 def _late(operators: list[Mapping[str, Any]], of_groups: bool) -> int:

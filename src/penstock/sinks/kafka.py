@@ -154,6 +154,10 @@ class Kafka(SinkSpec, KafkaAddress):
             self._key_writer(rows).check(rows, self.key)
         self.encoded(rows)  # asks the registry, where there is one
 
+    @property
+    def counts_rows(self) -> bool:
+        return True
+
     def encoded(self, rows: DataFrame) -> DataFrame:
         """Columns `topic, key, value, partition, headers`, as Spark's Kafka sink takes them."""
         from pyspark.sql.functions import array, col, concat, lit
@@ -172,7 +176,8 @@ class Kafka(SinkSpec, KafkaAddress):
         messages[_OWN] = as_json(self.record_id).cast("binary") if self.record_id else lit(None)
         # Two steps, so that the value is encoded once although its id is made of it.
         first = rows.select(*(column.alias(name) for name, column in messages.items()))
-        own = array(_header(RECORD_ID, _sha256(col(_OWN) if self.record_id else _content())))
+        content = _content(self.topic, bool(self.key))
+        own = array(_header(RECORD_ID, _sha256(col(_OWN) if self.record_id else content)))
         headers = concat(col(_GIVEN), own) if given else own
         return first.withColumn("headers", headers).drop(_GIVEN, _OWN)
 
@@ -240,16 +245,24 @@ def _sha256(data: Column) -> Column:
     return sha2(data, 256).cast("binary")
 
 
-def _content() -> Column:
-    """Topic, key and value, each with its length before it, so that no two records run into one another."""
-    from pyspark.sql.functions import coalesce, col, concat, length, lit
+def _content(topic: str | None, has_key: bool) -> Column:
+    """Topic, key and value, each with its length before it, so that no two records run into one another.
 
-    parts = []
-    for name in (_TOPIC, "key", "value"):
-        data = col(name).cast("binary")
-        size = coalesce(length(data).cast("string"), lit("null")).cast("binary")
-        parts += [size, lit(b":"), coalesce(data, lit(b""))]
-    return concat(*parts)
+    What is the same for all records is put together here: Spark would do so for each batch.
+    """
+    from pyspark.sql.functions import concat, lit
+
+    named = [lit(f"{len(topic)}:{topic}".encode())] if topic is not None else _sized(_TOPIC)
+    key = _sized("key") if has_key else [lit(b"null:")]
+    return concat(*named, *key, *_sized("value"))
+
+
+def _sized(name: str) -> list[Column]:
+    from pyspark.sql.functions import coalesce, col, length, lit
+
+    data = col(name).cast("binary")
+    size = coalesce(length(data).cast("string"), lit("null")).cast("binary")
+    return [size, lit(b":"), coalesce(data, lit(b""))]
 
 
 def _wrong(message: str) -> PydanticCustomError:

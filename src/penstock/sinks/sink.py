@@ -67,6 +67,11 @@ class SinkSpec(Part):
         """Does Spark's own sink write it, when it stands alone?"""
         return True
 
+    @property
+    def counts_rows(self) -> bool:
+        """Does Spark's own sink tell how many rows it has written?"""
+        return False
+
     def probe(self) -> None:
         """Raises Fault if what it writes to cannot be reached. Without Spark, and in seconds."""
 

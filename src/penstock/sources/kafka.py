@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 Metadata = Literal["key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"]
 _COLUMNS = {"timestamp_type": "timestampType"}
-_PARSED = "_penstock_parsed"
-_ORIGIN = ("topic", "partition", "offset", "timestamp", "key", "headers")
+_PARSED = {"value": "_penstock_value", "key": "_penstock_key"}
+_PLACE = ("topic", "partition", "offset", "timestamp")
+_ORIGIN = (*_PLACE, "key", "headers")
 _DATA_LOSS = re.compile(
     r"KAFKA_DATA_LOSS|failOnDataLoss|cannot fetch offset|data may have been (lost|missed)|OffsetOutOfRange",
     re.IGNORECASE,
@@ -161,26 +163,51 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return max(sum(map(len, self._partitions().values())), self.min_partitions or 0)
 
     def load(self, spark: SparkSession) -> DataFrame:
-        return self.decoded(self.reader(spark).format("kafka").options(**self._options()).load())
+        return self.decoded(self._records(spark, "headers" in self.metadata), whole=False)
 
-    def decoded(self, records: DataFrame) -> DataFrame:
-        """The rows of records as Spark's Kafka source gives them."""
-        from pyspark.sql.functions import array, col, explode, lit, struct
+    def load_whole(self, spark: SparkSession) -> DataFrame:
+        return self.decoded(self._records(spark, headers=True))
+
+    @property
+    def finds_again(self) -> bool:
+        return True
+
+    def found_again(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+        from pyspark.sql.functions import col
+
+        topic, partition, offset = place["topic"], place["partition"], place["offset"]
+        options = self.address_options() | {
+            "assign": json.dumps({topic: [partition]}),
+            "startingOffsets": json.dumps({topic: {partition: offset}}),
+            "endingOffsets": json.dumps({topic: {partition: offset + 1}}),
+            "includeHeaders": "true",
+        }
+        record = self.decoded(spark.read.format("kafka").options(**options).load())
+        found = record.select(col(HIDDEN)["reason"], col(HIDDEN)["raw"]).first()
+        return (found[0], found[1]) if found else None
+
+    def decoded(self, records: DataFrame, whole: bool = True) -> DataFrame:
+        """The rows of records as Spark's Kafka source gives them.
+
+        Each batch is planned anew, and what is hidden in its plan costs more than its rows. So where nobody asks for
+        it, why a record is bad is left out (the reason is empty then), and what stood beside it.
+        """
+        from pyspark.sql.functions import col, lit, spark_partition_id, struct, when
 
         value = self.format.decoding(self._data(), self._subject("value"))
         decodings = {"value": value}
         if self.key_format is not None:
             decodings["key"] = self.key_format.decoding(col("key"), self._subject("key"))
-        parsed = struct(*(one.parsed.alias(name) for name, one in decodings.items()))
-        if not all(one.is_cheap for one in decodings.values()):
-            # Through a generator, which Spark evaluates once: it would copy the expression into each filter otherwise.
-            parsed = explode(array(parsed))
-        origin = struct(*(col(name) for name in _ORIGIN), lit(None).cast("string").alias("file"))
-        hidden = struct(col("value").alias("raw"), self._reason(decodings).alias("reason"), origin.alias("origin"))
-        columns = value.columns(col(_PARSED)["value"])
-        rows = records.select("*", parsed.alias(_PARSED)).select(
-            *columns, *self._metadata(decodings.get("key")), hidden.alias(HIDDEN)
-        )
+        # Spark evaluates what is not deterministic once: it would copy the expression into each filter otherwise.
+        once = spark_partition_id() >= lit(0)
+        parsed = {
+            _PARSED[name]: one.parsed if one.is_cheap else when(once, one.parsed) for name, one in decodings.items()
+        }
+        origin = struct(*(col(name) for name in (_ORIGIN if whole else _PLACE)), lit(None).cast("string").alias("file"))
+        reason = self._reason(decodings, whole)
+        hidden = struct(col("value").alias("raw"), reason.alias("reason"), origin.alias("origin"))
+        columns = value.columns(col(_PARSED["value"]))
+        rows = records.withColumns(parsed).select(*columns, *self._metadata(decodings.get("key")), hidden.alias(HIDDEN))
         return _distinct(rows)
 
     def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
@@ -250,9 +277,13 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
     def _subject(self, part: Literal["key", "value"]) -> Subject:
         return Subject(self.topics or tuple(self.assign), self.topic_pattern, part)
 
+    def _records(self, spark: SparkSession, headers: bool) -> DataFrame:
+        options = self._options() | {"includeHeaders": str(headers).lower()}
+        return self.reader(spark).format("kafka").options(**options).load()
+
     def _options(self) -> dict[str, str]:
         options = given_options(self) | self.address_options()
-        options |= {"includeHeaders": "true", "kafka.isolation.level": self.isolation_level}
+        options |= {"kafka.isolation.level": self.isolation_level}
         if self.topics:
             options["subscribe"] = ",".join(self.topics)
         if self.assign:
@@ -274,12 +305,12 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         value = col("value")
         return value if self.max_record_bytes is None else when(length(value) <= lit(self.max_record_bytes), value)
 
-    def _reason(self, decodings: dict[str, Decoding]) -> Column:
-        """NULL for a good record. Only this outermost choice is left of it where nobody asks for the words."""
+    def _reason(self, decodings: dict[str, Decoding], in_words: bool) -> Column:
+        """NULL for a good record."""
         from pyspark.sql.functions import coalesce, col, concat, length, lit, when
 
         data, value = self._data(), decodings["value"]
-        parsed = col(_PARSED)
+        parsed = {name: col(_PARSED[name]) for name in decodings}
         value_fits = value.fits(parsed["value"])
         good = data.isNotNull() & value_fits
         if self.keep_tombstones:
@@ -295,7 +326,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             why = why.when(value_fits | col("value").isNull(), bad_key)
             if self.keep_tombstones:
                 why = when(col("value").isNull(), bad_key).otherwise(why)
-        why = coalesce(why, value.reason(parsed["value"]), lit("cannot be decoded"))
+        why = coalesce(why, value.reason(parsed["value"]), lit("cannot be decoded")) if in_words else lit("")
         return when(good, lit(None).cast("string")).otherwise(why)
 
     def _metadata(self, key: Decoding | None) -> list[Column]:
@@ -304,7 +335,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         columns = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata]
         if key is None:
             return columns
-        parts = key.columns(col(_PARSED)["key"])
+        parts = key.columns(col(_PARSED["key"]))
         decoded = when(col("key").isNotNull(), struct(*parts)) if key.is_record else parts[0]
         others = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata if name != "key"]
         return [decoded.alias("_key"), *others]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -67,6 +68,19 @@ class SourceSpec(Part):
 
         A source that decodes records adds the hidden column of `penstock.records`, and never fails on one of them.
         """
+        raise NotImplementedError
+
+    def load_whole(self, spark: SparkSession) -> DataFrame:
+        """The same with all of the hidden column, as dead letters need it: `load` may leave out what costs time."""
+        return self.load(spark)
+
+    @property
+    def finds_again(self) -> bool:
+        """Can a bad record be read once more, from the topic, partition and offset where it was?"""
+        return False
+
+    def found_again(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+        """Why the record at a place is bad, and the record; None if it is gone."""
         raise NotImplementedError
 
     @property

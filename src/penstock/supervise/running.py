@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,8 @@ class RunningQuery:
             return self._masked(self._writer.refused)
         if self._writer is not None and self._writer.error is not None:
             error = self._writer.error  # Spark tells only that Python code failed
-        return query_failed(error, self._built.query, self._pipeline, self._mask)
+        self._problem = query_failed(error, self._built.query, self._pipeline, self._built.session, self._mask)
+        return self._problem
 
     def mend(self) -> bool:
         """After a failure: lets the sources mend what they can, and tells whether to start anew."""
@@ -130,7 +131,7 @@ class RunningQuery:
         try:
             self._built, started = self._begin_anew()
             self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
-            self._last_seen, self._since = "", time.monotonic()
+            self._last_seen, self._since, self._problem = "", time.monotonic(), None
         except UserError as error:
             self._problem = self._masked(error.problems[0])
 
@@ -162,9 +163,17 @@ class RunningQuery:
             return []
         self._last_seen = last["timestamp"]
         # An idle trigger reports too, under the number of a batch that is still to come.
-        executed = [p for p in self.recent_progress if "addBatch" in p["durationMs"] and int(p["batchId"]) > batch]
-        newest = {int(progress["batchId"]): progress for progress in executed}
+        executed = [one for one in self._reported_since(batch) if "addBatch" in one["durationMs"]]
+        newest = {int(one["batchId"]): one for one in reversed(executed)}
         return [from_spark(self.name, newest[n], OBSERVATION, records.OBSERVED) for n in sorted(newest)]
+
+    def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:
+        """Newest first. Spark keeps a hundred reports, and writing one down takes time: only new ones are asked for."""
+        reports: Any = self._started._jsq.recentProgress()
+        for number in range(len(reports) - 1, -1, -1):
+            if int(reports[number].batchId()) <= batch:
+                return
+            yield json.loads(self._mask(reports[number].json()))
 
     @property
     def batch_under_way(self) -> int | None:
