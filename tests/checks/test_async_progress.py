@@ -34,7 +34,7 @@ MISTAKES = {
     ),
     "state": (
         {"STEPS": 'steps: {values_seen: {sql: "SELECT DISTINCT value FROM orders"}}', "QUERY": "values_seen",
-         "SINKS": OUT.replace("of: orders", "of: values_seen")},
+         "SINKS": OUT.replace("of: orders", "of: values_seen"), "SETTINGS": "{mode: update, async_progress: true}"},
         "ASYNC001", "`values_seen` has a DISTINCT",
     ),
     "an end": ({"SETTINGS": "{trigger: once, async_progress: 1 second}"}, "ASYNC003", "`once`"),

@@ -48,12 +48,18 @@ class RunningQuery:
         self._pipeline, self._built, self._begin_anew, self._mask = pipeline, built, anew, mask
         self._take(started)
         self._storage, self._backlog = storage, backlog
-        self._last_seen = ""
         self._problem: Problem | None = None
         self._since = time.monotonic()
         self.pipeline, self.checkpoint = pipeline.name, checkpoint
         self.guarantee = guarantee
         self.max_bad_share = built.query.settings.max_bad_share
+
+    def _take(self, started: Started) -> None:
+        self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
+        self._is_async = started.interval is not None
+        # With asynchronous progress a number of a batch may come again.
+        self._last_told: int = -1
+        self._last_seen = ""
 
     @property
     def name(self) -> str:
@@ -132,7 +138,7 @@ class RunningQuery:
         try:
             self._built, started = self._begin_anew()
             self._take(started)
-            self._last_seen, self._since = "", time.monotonic()
+            self._since = time.monotonic()
         except UserError as error:
             self._problem = self._masked(error.problems[0])
 
@@ -154,8 +160,8 @@ class RunningQuery:
     def _masked(self, problem: Problem) -> Problem:
         return replace(problem, message=self._mask(problem.message), fix=self._mask(problem.fix))
 
-    def progress_since(self, batch: int) -> list[ProgressFacts]:
-        """The batches that were finished after `batch`, oldest first, as far as Spark still knows them."""
+    def new_progress(self) -> list[ProgressFacts]:
+        """The batches that were finished since it was asked last, oldest first, as far as Spark still knows them."""
         try:
             last = self._started.lastProgress
         except (ConnectionError, Py4JError):
@@ -164,8 +170,9 @@ class RunningQuery:
             return []
         self._last_seen = last["timestamp"]
         # An idle trigger reports too, under the number of a batch that is still to come.
-        executed = [p for p in self.recent_progress if "addBatch" in p["durationMs"] and int(p["batchId"]) > batch]
-        newest = {int(progress["batchId"]): progress for progress in executed}
+        executed = [progress for progress in self.recent_progress if "addBatch" in progress["durationMs"]]
+        newest = {n: progress for progress in executed if (n := int(progress["batchId"])) > self._last_told}
+        self._last_told = max(newest, default=self._last_told)
         return [from_spark(self.name, newest[n], OBSERVATION, records.OBSERVED) for n in sorted(newest)]
 
     @property
@@ -217,10 +224,6 @@ class RunningQuery:
         self._started.stop()
         if self._is_async:
             async_log.write_down(self._started, self._built.session)
-
-    def _take(self, started: Started) -> None:
-        self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
-        self._is_async = started.interval is not None
 
     def _plain(self, progress: Any) -> dict[str, Any]:
         text = progress.json if hasattr(progress, "json") else json.dumps(progress, default=str)
