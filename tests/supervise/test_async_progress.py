@@ -34,10 +34,11 @@ sources:
     servers: SERVERS
     topics: [GIVEN]
     starting: earliest
-    max_offsets_per_trigger: 20
+    LIMIT
     format: {type: json, schema: "id BIGINT"}
 sinks: {out: {of: orders, type: kafka, servers: SERVERS, topic: TAKEN}}
 """
+LIMIT = "max_offsets_per_trigger: 20"
 WAYS = {
     "once": "",
     "every batch": "queries: {orders: {async_progress: false}}\n",
@@ -68,7 +69,9 @@ class Quick:
 
     def set(self, more: str) -> None:
         file = self.root / "pipelines/p0.yaml"
-        file.write_text(file.read_text().split("queries:")[0] + more)
+        text = file.read_text().split("queries:")[0] + more
+        # Real-Time Mode takes no limit.
+        file.write_text(text.replace(f"    {LIMIT}\n", "") if "realtime" in more else text)
 
     def await_all(self) -> None:
         await_rows(self.servers, self.taken, self.put_in)
@@ -77,15 +80,20 @@ class Quick:
 @pytest.fixture
 def quick(project_at, kafka, topic) -> Quick:
     given, taken = topic(), topic()
-    text = PIPELINE.replace("SERVERS", kafka.servers).replace("GIVEN", given).replace("TAKEN", taken)
+    text = (
+        PIPELINE.replace("LIMIT", LIMIT)
+        .replace("SERVERS", kafka.servers)
+        .replace("GIVEN", given)
+        .replace("TAKEN", taken)
+    )
     return Quick(project_at(text), kafka.servers, given, taken)
 
 
 def with_a_gap(quick: Quick, running: Callable) -> None:
     """Runs it so that only its first and its last batch are written down: 0 and 19."""
     quick.set("queries: {orders: {async_progress: 5 minutes}}\n")
+    quick.feed(400)
     with running(quick.root):
-        quick.feed(400)
         quick.await_all()
     assert [quick.batches(log) for log in ("offsets", "commits")] == [[0, 19], [0, 19]]
 
@@ -93,8 +101,8 @@ def with_a_gap(quick: Quick, running: Callable) -> None:
 @pytest.mark.covers("async.progress")
 def test_low_writes_progress_down_beside_the_work_and_a_stop_repeats_nothing(quick, running):
     for more in (600, 100):
+        quick.feed(more)
         with running(quick.root):
-            quick.feed(more)
             quick.await_all()
     known = quick.batches("offsets")
     assert max(known) == 34  # 20 records in a batch
@@ -106,8 +114,8 @@ def test_low_writes_progress_down_beside_the_work_and_a_stop_repeats_nothing(qui
 @pytest.mark.parametrize(("value", "known"), [("0 seconds", range(10)), ("false", range(10)), ("5 minutes", [0])])
 def test_the_interval_says_how_often(quick, running, value, known):
     quick.set(f"queries: {{orders: {{async_progress: {value}}}}}\n")
+    quick.feed(200)
     with running(quick.root):
-        quick.feed(200)
         quick.await_all()
         deadline = time.monotonic() + 5
         while quick.batches("offsets") != list(known) and time.monotonic() < deadline:
@@ -142,7 +150,7 @@ def test_every_other_way_goes_on_from_a_gap_and_loses_nothing(quick, running, ru
         assert set(quick.written() - before) == wanted, way
 
 
-def test_a_log_that_only_async_progress_can_follow_is_one_problem(quick, running, run_once):
+def test_a_log_that_only_async_progress_can_follow_is_one_problem_whose_steps_lead_on(quick, running, run_once):
     with_a_gap(quick, running)
     for name in ("offsets/0", "offsets/.0.crc", "commits/0", "commits/.0.crc", "commits/19", "commits/.19.crc"):
         (quick.checkpoint / name).unlink(missing_ok=True)
@@ -151,6 +159,14 @@ def test_a_log_that_only_async_progress_can_follow_is_one_problem(quick, running
     (problem,) = told.value.problems
     assert problem.code == "CHECKPOINT007"
     assert "async_progress: 0 seconds" in problem.fix
+    quick.set("queries: {orders: {async_progress: 0 seconds}}\n")
+    quick.feed(40)
+    with running(quick.root):
+        await_rows(quick.servers, quick.taken, 2 * 400 + 40)  # all since the first record are repeated
+    quick.set("")
+    quick.feed(10)
+    assert not errors_in(run_once(quick.root).problems)
+    assert quick.written() == Counter({n: 2 if n < 400 else 1 for n in range(450)})
 
 
 @pytest.mark.covers("recovery.crash")

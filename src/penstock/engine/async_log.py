@@ -25,9 +25,11 @@ def last_committed(streaming: StreamingQuery) -> int:
 def write_down(streaming: StreamingQuery, session: SparkSession) -> None:
     """Writes the newest batch that is done down, once the query is stopped: then a stop repeats no more than any other.
 
-    Where Spark is gone, nothing is written, and the next start repeats some rows as after a crash.
+    Where it failed or Spark is gone, nothing is written, and the next start repeats some rows as after a crash.
     """
     with contextlib.suppress(Py4JError, ConnectionError):
+        if _execution(streaming).exception().isDefined():
+            return  # why it failed may be the log itself
         offsets, commits = _execution(streaming).offsetLog(), _execution(streaming).commitLog()
         newest = commits.getLatest()
         planned = offsets.get(newest.get()._1()) if newest.isDefined() else newest

@@ -167,7 +167,8 @@ def _close_gaps(storage: Storage, checkpoint: str, query: Query) -> None:
             Problem("CHECKPOINT007", f"the checkpoint `{checkpoint}` of `{query.name}` can only be gone on with by"
                     f" asynchronous progress: {gap}",
                     f"set `queries: {{{query.name}: {{async_progress: 0 seconds}}}}`, with the trigger and the sink as"
-                    " they were, let `penstock run` write two batches, stop it, and take the line out again",
+                    " they were, let `penstock run` write two batches, stop it, and take the line out again; it repeats"
+                    " all rows since the first",
                     query.origin.where)
         ) from None  # fmt: skip
     except OSError as error:
