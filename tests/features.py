@@ -261,9 +261,9 @@ SECTIONS = (
     ),
     section(
         "Asynchronous progress and continuous processing",
-        not_yet("async.progress", "Offsets are logged beside the work"),
-        not_yet("async.interval", "How often they are logged"),
-        not_yet("async.switch-off", "Going back to a log of every batch"),
+        ("async.progress", "Offsets are logged beside the work"),
+        ("async.interval", "How often they are logged"),
+        ("async.switch-off", "Going back to a log of every batch"),
         not_yet("continuous.operations", "Which operations, sources and sinks are for continuous processing"),
         not_yet("continuous.switch", "A checkpoint serves both ways of running"),
         not_yet("continuous.slots", "It needs a core for each partition"),

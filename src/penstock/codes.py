@@ -45,6 +45,14 @@ CODES: tuple[Code, ...] = (
         "Flink is installed on demand, in a virtual environment of its own in the user's cache. Without it the others"
         " are measured all the same.",
     ),
+    Code(
+        "CHECKPOINT007",
+        "A checkpoint can only be gone on with by asynchronous progress",
+        "With `async_progress` not every batch is written down. Going on without it, Spark asks for the batch before"
+        " the newest; Penstock closes such a gap by itself with the newest one before it. Where that one was deleted,"
+        " only asynchronous progress can go on: with `0 seconds` it writes down every batch, and after two of them the"
+        " checkpoint is whole.",
+    ),
     Code("CHECK001", "A report cannot be written", "The folder of the file is not there, or may not be written to."),
     Code(
         "STEP001",

@@ -91,6 +91,25 @@ def keeps_state(operator: Operator) -> bool:
     return (operator.kind in (*STATEFUL, "limit") and operator.is_streaming) or is_stream_stream(operator)
 
 
+def called(operator: Operator) -> str:
+    """What people call it."""
+    if operator.kind == "aggregate" and groups_by_session(operator):
+        return "a session window"
+    names = {
+        "aggregate": "an aggregation",
+        "distinct": "a DISTINCT",
+        "deduplicate": "a deduplication",
+        "deduplicate_within_watermark": "a deduplication within the watermark",
+        "join": "a join",
+        "process": "a `process` step",
+        "pandas_state": "a `pandas_state` step",
+        "limit": "a limit",
+        "union": "a union",
+        "watermark": "a watermark",
+    }
+    return names.get(operator.kind, f"an operator of its own ({operator.name or operator.kind})")
+
+
 def is_stateful(plan: Operator) -> bool:
     """Does Spark keep something from batch to batch for any of its operators?"""
     return any(map(keeps_state, plan.walk()))

@@ -40,6 +40,11 @@ class Trigger:
         """Do rows leave before the end of their batch?"""
         return self.kind in ("continuous", "real_time")
 
+    @property
+    def allows_async_progress(self) -> bool:
+        """May progress be written down beside the work?"""
+        return self.kind in ("default", "processing_time")
+
     def set_on(self, writer: DataStreamWriter) -> DataStreamWriter:
         match self.kind:
             case "processing_time":

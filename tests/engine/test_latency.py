@@ -11,11 +11,13 @@ from penstock.engine.latency import (
     BUFFER_WAIT,
     FILE_MANAGER,
     PARTITIONS,
+    async_progress,
     process_settings,
     profile,
     wants_quick_files,
 )
 from penstock.pipeline.model import Pipeline
+from penstock.pipeline.plan import plan_of
 
 Read = Callable[[str], Pipeline]
 
@@ -99,3 +101,51 @@ def test_in_real_time_rows_are_updates_unless_somebody_says_otherwise(read: Read
     assert mode_of("realtime", "{}") == mode_of("low", "{latency: realtime}") == "update"
     assert mode_of("realtime", "{mode: append}") == mode_of("realtime", "{trigger: available_now}") == "append"
     assert mode_of("realtime", "{latency: low}") == "append"
+
+
+KAFKA = "type: kafka, servers: localhost:9092"
+COPIED = f"""\
+pipeline: p
+latency: LATENCY
+sources: {{a: {{{KAFKA}, topics: [a], format: raw}}}}
+steps: {{b: {{sql: SQL}}}}
+sinks: {{o: {{of: b, SINK}}}}
+queries: {{b: SETTINGS}}
+"""
+
+
+def interval(
+    read: Read, settings: str = "{}", latency: str = "low", sql: str = "SELECT value FROM a", sink: str = ""
+) -> str:
+    words = {"LATENCY": latency, "SETTINGS": settings, "SQL": sql, "SINK": sink or f"{KAFKA}, topic: o"}
+    text = COPIED
+    for word, value in words.items():
+        text = text.replace(word, value)
+    pipeline = read(text)
+    (query,) = pipeline.queries
+    choice = async_progress(pipeline, query, plan_of(pipeline, query.name))
+    return choice.value if choice else ""
+
+
+def test_low_writes_progress_down_beside_the_work_where_nothing_stands_in_the_way(read: Read) -> None:
+    assert interval(read) == "1 second"
+    assert interval(read, "{trigger: 1 second}") == "1 second"
+    assert interval(read, "{async_progress: false}") == "false"
+    assert interval(read, "{async_progress: 5 seconds}", latency="balanced") == "5 seconds"
+    assert interval(read, "{async_progress: true}", latency="balanced") == "1 second"
+    assert interval(read, latency="balanced") == ""
+    assert interval(read, "{trigger: available_now}") == ""
+    assert interval(read, sql="SELECT DISTINCT value FROM a") == ""
+    assert interval(read, sink="type: delta, path: o") == ""
+    assert interval(read, sink=f"{KAFKA}, topic: o, batch_sql: SELECT value FROM batch") == ""
+
+
+def test_a_promise_says_what_a_crash_repeats(read: Read) -> None:
+    pipeline = read(COPIED.replace("LATENCY", "low").replace("SQL", "SELECT value FROM a")
+                    .replace("SINK", f"{KAFKA}, topic: o").replace("SETTINGS", "{}"))  # fmt: skip
+    (query,) = pipeline.queries
+    promised = {every: pipeline.guarantee_of(query, interval=every) for every in (None, "0 seconds", "1 second")}
+    assert {one.promise for one in promised.values()} == {"at-least-once"}
+    assert "at most the last batch" in promised[None].reason
+    assert "a few batches" in promised["0 seconds"].reason
+    assert "about 1 second of work" in promised["1 second"].reason

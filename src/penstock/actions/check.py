@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ from penstock.checks.rule import Disk, Subject, installed_spark
 from penstock.checks.runner import judge
 from penstock.engine import latency, resolve
 from penstock.engine.latency import Profile
+from penstock.guarantees import Guarantee
 from penstock.paths import is_local
 from penstock.pipeline.load import Loaded, load
-from penstock.pipeline.model import Pipeline, Sink, Source
+from penstock.pipeline.model import Pipeline, Query, Sink, Source
+from penstock.pipeline.plan import plan_of
 from penstock.pipeline.project import Project
 from penstock.problems import Fault, Problem, UserError, errors_in
 from penstock.references import Mask
@@ -132,7 +134,7 @@ def check(
         refusals += _slot_problems(ready, engine.cores)
     finally:
         engine.close()
-    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False, plans=plans)
+    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False, plans=plans, ready=ready)
 
 
 def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:
@@ -156,7 +158,8 @@ def _plans(ready: list[Ready], project: Project) -> tuple[QueryPlan, ...]:
 
 def _chosen(profile: Profile, mask: Mask) -> Iterator[ChosenSetting]:
     yield ChosenSetting("trigger", str(profile.trigger), profile.trigger_why, "")
-    for name, choice in profile.choices.items():
+    progress = {"async_progress": profile.async_progress} if profile.async_progress else {}
+    for name, choice in (*progress.items(), *profile.choices.items()):
         yield ChosenSetting(name, mask(choice.value), choice.why, choice.costs)
 
 
@@ -304,14 +307,32 @@ def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
 
 
 def _result(
-    pipelines: tuple[Pipeline, ...], problems: tuple[Problem, ...], *, fast: bool, plans: tuple[QueryPlan, ...] = ()
+    pipelines: tuple[Pipeline, ...],
+    problems: tuple[Problem, ...],
+    *,
+    fast: bool,
+    plans: tuple[QueryPlan, ...] = (),
+    ready: Sequence[Ready] = (),
 ) -> CheckResult:
+    known = {(item.pipeline.name, item.built.query.name): item.profile.interval for item in ready}
+
+    def promised(pipeline: Pipeline, query: Query, sink: Sink) -> Guarantee:
+        name = (pipeline.name, query.name)
+        return pipeline.guarantee_of(query, sink, known[name] if name in known else _interval(pipeline, query))
+
     queries = tuple(
         QuerySummary(pipeline.name, query.name, f"{sink.name} ({sink.spec.type})", query.settings.mode,
-                     pipeline.guarantee_of(query, sink).promise, pipeline.guarantee_of(query, sink).reason)
+                     *astuple(promised(pipeline, query, sink)))
         for pipeline in pipelines
         for query in pipeline.queries
         for sink in query.sinks
     )  # fmt: skip
     files = {pipeline.origin.where.file: pipeline.name for pipeline in pipelines}
     return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast, files, plans)
+
+
+def _interval(pipeline: Pipeline, query: Query) -> str | None:
+    """How often progress is written down beside the work, as far as the text tells."""
+    plan = plan_of(pipeline, query.name) if query.latency == "low" else None
+    choice = latency.async_progress(pipeline, query, plan)
+    return Profile(query.trigger, "", {}, choice).interval

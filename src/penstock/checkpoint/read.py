@@ -54,10 +54,14 @@ def read_manifest(storage: Storage, query_folder: str, generation: int) -> Manif
     return manifest.from_text(text, file)
 
 
+def batches(storage: Storage, checkpoint_folder: str, log: str) -> list[int]:
+    """The batches in a checkpoint's `offsets` or `commits`."""
+    return [int(entry.name) for entry in storage.entries(join(checkpoint_folder, log)) if entry.name.isdigit()]
+
+
 def last_batch(storage: Storage, checkpoint_folder: str, log: str) -> int | None:
     """The newest batch in a checkpoint's `offsets` or `commits`."""
-    batches = [int(entry.name) for entry in storage.entries(join(checkpoint_folder, log)) if entry.name.isdigit()]
-    return max(batches, default=None)
+    return max(batches(storage, checkpoint_folder, log), default=None)
 
 
 def batch_under_way(storage: Storage, checkpoint_folder: str) -> int | None:

@@ -6,6 +6,7 @@ from types import ModuleType
 
 from penstock.checks.rule import Kind, Rule, Subject
 from penstock.checks.rules import (
+    async_progress,
     checkpoints,
     event_time,
     files,
@@ -30,6 +31,7 @@ _TOPICS: tuple[ModuleType, ...] = (
     joins,
     operators,
     triggers,
+    async_progress,
     event_time,
     growth,
     queries,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from penstock.async_progress import writer_options
 from penstock.durations import to_spark
 from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
@@ -238,12 +239,20 @@ class Started:
     streaming: StreamingQuery
     trigger: Trigger
     writer: BatchWriter | None = None
+    interval: str | None = None
+    """How often progress is written down beside the work; None where each batch waits for it."""
 
 
 def start(
-    engine: Engine, pipeline: Pipeline, built: Built, checkpoint: str, query_id: str, trigger: Trigger
+    engine: Engine,
+    pipeline: Pipeline,
+    built: Built,
+    checkpoint: str,
+    query_id: str,
+    trigger: Trigger,
+    interval: str | None = None,
 ) -> Started:
-    """Starts a query on its sinks. Raises UserError."""
+    """Starts a query on its sinks. With an interval, progress is written down beside the work. Raises UserError."""
     from pyspark.sql.functions import count, lit
 
     query, sink = built.query, built.query.sink
@@ -260,11 +269,13 @@ def start(
         rows = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
     writer = rows.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
+    if interval is not None:
+        writer = writer.options(**writer_options(interval))
     try:
         with active(built.session):
             if native:
-                return Started(sink.spec.start(writer, sink.name), trigger)
-            first = built.is_stateful or _written_before_refused(pipeline, query)
+                return Started(sink.spec.start(writer, sink.name), trigger, interval=interval)
+            first = built.is_stateful or pipeline.may_refuse_what_is_written(query)
             batches = BatchWriter(engine, pipeline, query, checkpoint, query_id, materialise=first)
             return Started(writer.foreachBatch(batches).start(), trigger, batches)
     except Exception as error:
@@ -297,22 +308,8 @@ def leaves_state_behind(pipeline: Pipeline, built: Built) -> bool:
 
 def is_native(pipeline: Pipeline, built: Built) -> bool:
     """Does Spark's own sink write, and not Penstock batch by batch?"""
-    query = built.query
-    spec = query.sink.spec
-    if len(query.sinks) > 1 or not spec.is_native or spec.batch_sql is not None:
-        return False
-    if any(source.spec.looks_at_batches for source in pipeline.sources_of(query.name)):
-        return False
-    if _written_before_refused(pipeline, query):
-        return False
     # A table's own sink passes over a batch that it has, and then the batch's state is never computed.
-    return not (spec.has_ledger and built.is_stateful)
-
-
-def _written_before_refused(pipeline: Pipeline, query: Query) -> bool:
-    """Could some of a batch be out when a source refuses it? What is atomic takes it back."""
-    refuses = any(source.spec.refuses_batches for source in pipeline.sources_of(query.name))
-    return refuses and any(sink.spec.promise.promise == "at-least-once" for sink in query.sinks)
+    return pipeline.is_native(built.query) and not (built.query.sink.spec.has_ledger and built.is_stateful)
 
 
 def connectors_of(pipelines: tuple[Pipeline, ...]) -> tuple[str, ...]:

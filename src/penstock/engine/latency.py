@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.async_progress import DEFAULT_INTERVAL, interval_of
 from penstock.engine.capabilities import capabilities
+from penstock.facts import Operator
 from penstock.pipeline.model import Pipeline, Query
 from penstock.spec import to_option
 from penstock.state_store import FORMAT, PROVIDER, State, merged
+from penstock.streams import is_stateful
 from penstock.triggers import Latency, Trigger
 from penstock.watermark import POLICY
 
@@ -17,10 +20,12 @@ FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 BUFFER_WAIT = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
 BIRTH_SETTINGS = (PARTITIONS, PROVIDER, FORMAT, POLICY)
 """Settings that a checkpoint keeps for life. Spark ignores a change of some and forgets others."""
+OFF = "false"
 QUICK: tuple[Latency, ...] = ("realtime", "low")
 """The words for which a start may fetch a jar that makes local files quicker."""
 
 _RENAMES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_REPEATS = "a crash repeats what was written in this time, and not the last batch alone"
 _TRIGGER_WHY: dict[Latency, str] = {
     "realtime": "rows leave as they come; a batch's length only says how often progress is written down",
     "low": "batch after batch, as soon as there are rows",
@@ -47,10 +52,17 @@ class Profile:
     trigger_why: str
     choices: Mapping[str, Choice]
     """By setting."""
+    async_progress: Choice | None = None
+    """How often progress is written down beside the work, or `false`; None where nothing asks for it."""
 
     @property
     def settings(self) -> dict[str, str]:
         return {name: choice.value for name, choice in self.choices.items()}
+
+    @property
+    def interval(self) -> str | None:
+        """How often progress is written down beside the work; None where each batch waits for it."""
+        return self.async_progress.value if self.async_progress and self.async_progress.value != OFF else None
 
     def overlaid(self, settings: Mapping[str, str], why: str) -> Profile:
         """The same with other values, for one reason."""
@@ -96,6 +108,20 @@ def _partitions(latency: Latency, cores: int) -> Choice:
             return Choice(str(half), "half the cores: each is a task and a state store for every batch", fixed)
         case _:
             return Choice(str(cores), "as many as there are cores", fixed)
+
+
+def async_progress(pipeline: Pipeline, query: Query, plan: Operator | None) -> Choice | None:
+    """Is progress written down beside the work, and how often? What the query sets wins.
+
+    Where the operators are not known, they are taken to keep no state: a promise is never told stronger than it is.
+    """
+    asked = query.settings.async_progress
+    if asked is not None:
+        return Choice(interval_of(asked) or OFF, "set by you", _REPEATS if asked else "")
+    fits = query.trigger.allows_async_progress and query.sink.spec.takes_async_progress and pipeline.is_native(query)
+    if query.latency != "low" or not fits or (plan is not None and is_stateful(plan)):
+        return None
+    return Choice(DEFAULT_INTERVAL, "no batch waits until its progress is written down", _REPEATS)
 
 
 def process_settings(pipelines: Sequence[Pipeline], spark: str) -> dict[str, str]:

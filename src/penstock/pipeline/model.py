@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from penstock.async_progress import AsyncProgress
 from penstock.guarantees import Guarantee, weakest
 from penstock.pipeline.yaml_text import Document, KeyPath
 from penstock.problems import Where
@@ -84,6 +85,11 @@ class QuerySettings(Spec):
     mode: Mode = Field("append", description="`append` new rows, `update` changed rows, or `complete`, all rows.")
     trigger: AnyTrigger | None = Field(None, description="When it looks for new rows; `latency` decides by default.")
     latency: Latency | None = Field(None, description="The pipeline's own word by default.")
+    async_progress: AsyncProgress | None = Field(
+        None,
+        description="Writes progress down beside the work: `true`, or how often (`1 second`). For queries without state"
+        " that write to Kafka alone; `latency: low` does so by itself.",
+    )
     spark: dict[str, Option] = Field(default_factory=dict, description="Spark settings of this query's session.")
     state: State | None = Field(None, description="Where it keeps its state: what differs from the project's `state`.")
     watermark_policy: Literal["min", "max"] | None = Field(
@@ -208,15 +214,31 @@ class Pipeline:
         gone = any(sink.spec.ephemeral for sink in query.sinks)
         return gone or any(not source.spec.replayable for source in self.sources_of(query.name))
 
-    def guarantee_of(self, query: Query, sink: Sink | None = None) -> Guarantee:
-        """What a query promises of one sink, or of all: the weakest of its sources and sinks."""
+    def is_native(self, query: Query) -> bool:
+        """May Spark's own sink write it? Otherwise Penstock hands each batch to the sinks."""
+        spec = query.sink.spec
+        sources = [source.spec for source in self.sources_of(query.name)]
+        if len(query.sinks) > 1 or not spec.is_native or spec.batch_sql is not None:
+            return False
+        return not any(one.looks_at_batches for one in sources) and not self.may_refuse_what_is_written(query)
+
+    def may_refuse_what_is_written(self, query: Query) -> bool:
+        """Could some of a batch be out when a source refuses it? What is atomic takes it back."""
+        refuses = any(source.spec.refuses_batches for source in self.sources_of(query.name))
+        return refuses and any(sink.spec.promise.promise == "at-least-once" for sink in query.sinks)
+
+    def guarantee_of(self, query: Query, sink: Sink | None = None, interval: str | None = None) -> Guarantee:
+        """What a query promises of one sink, or of all: the weakest of its sources and sinks.
+
+        With an interval, progress is written down beside the work, so often.
+        """
         sources = [
             Guarantee("none", f"source `{source.name}` cannot be replayed")
             for source in self.sources_of(query.name)
             if not source.spec.replayable
         ]
         sinks = [sink] if sink else query.sinks
-        return weakest([*(one.spec.promise for one in sinks), *sources])
+        return weakest([*(one.spec.promise_with(interval) for one in sinks), *sources])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -32,6 +33,8 @@ _TOPIC, _GIVEN, _OWN = "topic", "_penstock_headers", "_penstock_id"
 class Kafka(SinkSpec, KafkaAddress):
     """Each row as a record of a Kafka topic. At-least-once: a crash repeats at most the last batch.
 
+    - With `async_progress`, which `latency: low` turns on, a crash repeats the last batch and the work of about one
+      interval before it.
     - Every record has a header `penstock-id`, a sha256 in hex over `record_id`, or else over topic, key and value. A
       repeated record has the same one, so a reader can tell repeats. So do two rows that are equal in all of these.
     - A row whose topic is NULL stops the query.
@@ -95,6 +98,7 @@ class Kafka(SinkSpec, KafkaAddress):
     guarantee: ClassVar[Guarantee] = Guarantee(
         "at-least-once", f"a crash repeats at most the last batch; the header `{RECORD_ID}` tells repeats"
     )
+    takes_async_progress: ClassVar[bool] = True
     example: ClassVar[str] = "{of: alerts, type: kafka, servers: 'localhost:9092', topic: alerts, key: [card_id]}"
 
     @model_validator(mode="after")
@@ -120,6 +124,15 @@ class Kafka(SinkSpec, KafkaAddress):
         if self.acks == "all":
             return self.guarantee
         return Guarantee("none", f"with `acks: {self.acks}` a broker that fails loses records that it has confirmed")
+
+    def promise_with(self, interval: str | None) -> Guarantee:
+        promised = self.promise
+        if interval is None or promised.promise == "none":
+            return promised
+        work = (
+            f"the last batch and about {interval} of work before it" if to_milliseconds(interval) else "a few batches"
+        )
+        return replace(promised, reason=f"a crash repeats {work}; the header `{RECORD_ID}` tells repeats")
 
     def probe(self) -> None:
         cluster = Cluster(self, ("connection",) if self.connection else ("servers",))

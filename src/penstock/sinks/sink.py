@@ -42,6 +42,9 @@ class SinkSpec(Part):
     passes_over: ClassVar[bool] = False
     """Does Spark's own sink leave a batch that it has uncomputed, and with it the batch's state?"""
 
+    takes_async_progress: ClassVar[bool] = False
+    """Can progress be written down beside the work? Spark allows it of Kafka's sink."""
+
     @property
     def connectors(self) -> tuple[str, ...]:
         """The connectors whose jars this sink needs."""
@@ -51,6 +54,10 @@ class SinkSpec(Part):
     def promise(self) -> Guarantee:
         """What it promises as it is declared."""
         return self.guarantee
+
+    def promise_with(self, interval: str | None) -> Guarantee:
+        """What it promises where progress is written down only so often; None: before and after each batch."""
+        return self.promise
 
     @property
     def takes(self) -> frozenset[Mode]:

@@ -138,7 +138,7 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
     # Asked before its progress is read: a query that ends in between is seen as active once more, never half-read.
     active = query.is_active
     view = before
-    for progress in query.progress_since(before.last.batch if before.last else -1):
+    for progress in query.new_progress():
         view = replace(
             view,
             batches=view.batches + 1,

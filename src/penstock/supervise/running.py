@@ -14,10 +14,11 @@ from py4j.protocol import Py4JError
 
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.durations import to_milliseconds
-from penstock.engine import records
+from penstock.engine import async_log, records
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.facts import ProgressFacts
+from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
@@ -38,20 +39,27 @@ class RunningQuery:
         built: Built,
         started: Started,
         anew: Callable[[], tuple[Built, Started]],
+        guarantee: Guarantee,
         checkpoint: str,
         mask: Mask,
         storage: Storage,
         backlog: Backlog | None = None,
     ) -> None:
         self._pipeline, self._built, self._begin_anew, self._mask = pipeline, built, anew, mask
-        self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
+        self._take(started)
         self._storage, self._backlog = storage, backlog
-        self._last_seen = ""
         self._problem: Problem | None = None
         self._since = time.monotonic()
         self.pipeline, self.checkpoint = pipeline.name, checkpoint
-        self.guarantee = pipeline.guarantee_of(built.query)
+        self.guarantee = guarantee
         self.max_bad_share = built.query.settings.max_bad_share
+
+    def _take(self, started: Started) -> None:
+        self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
+        self._is_async = started.interval is not None
+        # With asynchronous progress a number of a batch may come again.
+        self._last_told: int = -1
+        self._last_seen = ""
 
     @property
     def name(self) -> str:
@@ -130,8 +138,8 @@ class RunningQuery:
         """Starts it again on its checkpoint, declared anew. A failure to do so is told by `exception`."""
         try:
             self._built, started = self._begin_anew()
-            self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
-            self._last_seen, self._since, self._problem = "", time.monotonic(), None
+            self._take(started)
+            self._since, self._problem = time.monotonic(), None
         except UserError as error:
             self._problem = self._masked(error.problems[0])
 
@@ -153,8 +161,8 @@ class RunningQuery:
     def _masked(self, problem: Problem) -> Problem:
         return replace(problem, message=self._mask(problem.message), fix=self._mask(problem.fix))
 
-    def progress_since(self, batch: int) -> list[ProgressFacts]:
-        """The batches that were finished after `batch`, oldest first, as far as Spark still knows them."""
+    def new_progress(self) -> list[ProgressFacts]:
+        """The batches that were finished since it was asked last, oldest first, as far as Spark still knows them."""
         try:
             last = self._started.lastProgress
         except (ConnectionError, Py4JError):
@@ -163,8 +171,9 @@ class RunningQuery:
             return []
         self._last_seen = last["timestamp"]
         # An idle trigger reports too, under the number of a batch that is still to come.
-        executed = [one for one in self._reported_since(batch) if "addBatch" in one["durationMs"]]
+        executed = [one for one in self._reported_since(self._last_told) if "addBatch" in one["durationMs"]]
         newest = {int(one["batchId"]): one for one in reversed(executed)}
+        self._last_told = max(newest, default=self._last_told)
         return [from_spark(self.name, newest[n], OBSERVATION, records.OBSERVED) for n in sorted(newest)]
 
     def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:
@@ -178,11 +187,18 @@ class RunningQuery:
     @property
     def batch_under_way(self) -> int | None:
         """The batch that is planned and not committed. One whose rows have left already is not waited for."""
-        return None if self._trigger.hands_on else batch_under_way(self._storage, self.checkpoint)
+        if self._trigger.hands_on:
+            return None
+        if not self._is_async:
+            return batch_under_way(self._storage, self.checkpoint)
+        planned = async_log.last_planned(self._started)
+        return None if planned == async_log.last_committed(self._started) else planned
 
     @property
     def last_commit(self) -> int:
         """The newest batch that is committed; -1 before the first."""
+        if self._is_async:
+            return async_log.last_committed(self._started)
         last = last_batch(self._storage, self.checkpoint, "commits")
         return -1 if last is None else last
 
@@ -215,6 +231,8 @@ class RunningQuery:
     def stop(self) -> None:
         """Stops it at once; a batch under way is run again at the next start."""
         self._started.stop()
+        if self._is_async:
+            async_log.write_down(self._started, self._built.session)
 
     def _plain(self, progress: Any) -> dict[str, Any]:
         text = progress.json if hasattr(progress, "json") else json.dumps(progress, default=str)

@@ -7,17 +7,18 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from penstock.checkpoint import gaps
 from penstock.checkpoint.lock import held
-from penstock.checkpoint.prepare import prepare
+from penstock.checkpoint.prepare import cannot_write, prepare
 from penstock.checks.rule import Disk, Subject
 from penstock.checks.runner import judge_plans
 from penstock.engine import build, resolve
-from penstock.engine.latency import BIRTH_SETTINGS, Profile, profile
+from penstock.engine.latency import BIRTH_SETTINGS, Profile, async_progress, profile
 from penstock.engine.session import Engine
 from penstock.facts import CheckpointFacts
 from penstock.paths import is_local, to_local
@@ -81,6 +82,7 @@ def build_all(
                 # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
                 chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")
                 built.session.conf.set(FORMAT, "1")
+            chosen = replace(chosen, async_progress=async_progress(pipeline, query, built.plan))
             subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
             problems += judge_plans(subject, build.refusal(built))
             problems += _missing_partition_columns(built)
@@ -133,10 +135,13 @@ def _begun(
     waiting: Backlog | None,
 ) -> RunningQuery:
     query = item.built.query
+    chosen = trigger or item.profile.trigger
+    interval = item.profile.interval if chosen.allows_async_progress else None
 
     def start(built: build.Built) -> build.Started:
-        chosen = trigger or item.profile.trigger
-        return build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen)
+        if interval is None and chosen.kind != "continuous":  # that one goes by commits, which have no gaps to mind
+            _close_gaps(storage, checkpoint.path, query)
+        return build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen, interval)
 
     def anew() -> tuple[build.Built, build.Started]:
         """Declared to Spark again: a source may give other columns, or list other files, than before."""
@@ -147,7 +152,27 @@ def _begun(
             built.session.streams.addListener(listener)
         return built, start(built)
 
-    return RunningQuery(item.pipeline, item.built, start(item.built), anew, checkpoint.path, mask, storage, waiting)
+    guarantee = item.pipeline.guarantee_of(query, interval=interval)
+    return RunningQuery(
+        item.pipeline, item.built, start(item.built), anew, guarantee, checkpoint.path, mask, storage, waiting
+    )
+
+
+def _close_gaps(storage: Storage, checkpoint: str, query: Query) -> None:
+    """Lets Spark go on where asynchronous progress has left off. Raises UserError."""
+    try:
+        gaps.close(storage, checkpoint)
+    except gaps.NoEarlierBatch as gap:
+        raise UserError(
+            Problem("CHECKPOINT007", f"the checkpoint `{checkpoint}` of `{query.name}` can only be gone on with by"
+                    f" asynchronous progress: {gap}",
+                    f"set `queries: {{{query.name}: {{async_progress: 0 seconds}}}}`, with the trigger and the sink as"
+                    " they were, let `penstock run` write two batches, stop it, and take the line out again; it repeats"
+                    " all rows since the first",
+                    query.origin.where)
+        ) from None  # fmt: skip
+    except OSError as error:
+        raise UserError(cannot_write(checkpoint, error, query)) from None
 
 
 def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> CheckpointFacts:

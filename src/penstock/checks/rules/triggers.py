@@ -9,7 +9,7 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
 from penstock.pipeline.model import Query
-from penstock.streams import CLOCKS, groups_by_session, is_stateful, is_stream_stream
+from penstock.streams import CLOCKS, called, groups_by_session, is_stateful, is_stream_stream
 from penstock.triggers import Kind
 
 _CONTINUOUS = "Continuous Processing"
@@ -63,7 +63,7 @@ def continuous_operator(subject: Subject) -> Iterator[Finding]:
         for operator in plan.walk():
             if operator.kind not in _CONTINUOUS_OPERATORS:
                 yield (
-                    f"query `{query.name}` is continuous, and `{operator.node}` has {_called(operator)}",
+                    f"query `{query.name}` is continuous, and `{operator.node}` has {called(operator)}",
                     "use a time such as `trigger: 1 second`, or `{real_time: 5 minutes}` where Spark can",
                     subject.pipeline.place_of_trigger(query),
                 )
@@ -297,7 +297,7 @@ def real_time_operator(subject: Subject) -> Iterator[Finding]:
         if found is not None:
             newer = _runs_in_real_time(found, with_state=True)
             yield (
-                f"query `{query.name}` runs in real time, and `{found.node}` has {_called(found)}",
+                f"query `{query.name}` runs in real time, and `{found.node}` has {called(found)}",
                 ("use Spark 4.3, or " if newer else "use ") + _slower(query),
                 places.of_operator(subject, found),
             )
@@ -512,21 +512,3 @@ def _runs_in_real_time(operator: Operator, with_state: bool) -> bool:
 
 def _is_session(operator: Operator) -> bool:
     return operator.kind == "aggregate" and groups_by_session(operator)
-
-
-def _called(operator: Operator) -> str:
-    if _is_session(operator):
-        return "a session window"
-    names = {
-        "aggregate": "an aggregation",
-        "distinct": "a DISTINCT",
-        "deduplicate": "a deduplication",
-        "deduplicate_within_watermark": "a deduplication within the watermark",
-        "join": "a join",
-        "process": "a `process` step",
-        "pandas_state": "a `pandas_state` step",
-        "limit": "a limit",
-        "union": "a union",
-        "watermark": "a watermark",
-    }
-    return names.get(operator.kind, f"an operator of its own ({operator.name or operator.kind})")

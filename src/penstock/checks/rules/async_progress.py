@@ -1,0 +1,145 @@
+"""Asynchronous progress against what a query computes, where it writes and when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.async_progress import interval_of
+from penstock.checks import places
+from penstock.checks.rule import Finding, Subject, rule
+from penstock.pipeline.model import Query
+from penstock.streams import called, is_stateful, keeps_state
+
+_GUIDE = "Asynchronous progress tracking"
+_FIX = "remove `async_progress`, or set it to `false`"
+
+
+def _asked(query: Query) -> bool:
+    return interval_of(query.settings.async_progress) is not None
+
+
+@rule(
+    "ASYNC001",
+    needs="plan",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: unique
+    sources:
+      orders:
+        type: kafka
+        servers: localhost:9092
+        topics: [orders]
+        format: raw
+        metadata: [key, timestamp]
+        watermark: {column: _timestamp, delay: 1 hour}
+    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
+    sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {unique_orders: {async_progress: true}}
+    """,
+    right="""
+    pipeline: unique
+    sources:
+      orders:
+        type: kafka
+        servers: localhost:9092
+        topics: [orders]
+        format: raw
+        metadata: [key, timestamp]
+        watermark: {column: _timestamp, delay: 1 hour}
+    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
+    sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {unique_orders: {async_progress: false}}
+    """,
+)
+def async_state(subject: Subject) -> Iterator[Finding]:
+    """Asynchronous progress is for queries without state.
+
+    State belongs to a batch that is written down. With asynchronous progress most batches are not.
+    """
+    for query, plan in subject.planned():
+        if not _asked(query) or not is_stateful(plan):
+            continue
+        found = next(one for one in plan.walk() if keeps_state(one))
+        yield (
+            f"query `{query.name}` has `async_progress`, and `{found.node}` has {called(found)}, which keeps state",
+            _FIX,
+            places.of_operator(subject, found),
+        )
+
+
+@rule(
+    "ASYNC002",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: copied
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: delta, path: out}}
+    queries: {orders: {async_progress: true}}
+    """,
+    right="""
+    pipeline: copied
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {async_progress: true}}
+    """,
+)
+def async_sink(subject: Subject) -> Iterator[Finding]:
+    """Asynchronous progress is for one Kafka sink that Spark itself writes to.
+
+    Other sinks know by its number that they have a batch. With asynchronous progress the same number can stand for
+    other rows after a crash, and rows would be passed over.
+    """
+    for query in subject.pipeline.queries:
+        if not _asked(query) or (why := _in_the_way(subject, query)) is None:
+            continue
+        yield f"query `{query.name}` has `async_progress`, and {why}", _FIX, query.origin.at("async_progress")
+
+
+@rule(
+    "ASYNC003",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: copied
+    sources:
+      orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw, max_offsets_per_trigger: 9999}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: available_now, async_progress: true}}
+    """,
+    right="""
+    pipeline: copied
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: 1 second, async_progress: true}}
+    """,
+)
+def async_trigger(subject: Subject) -> Iterator[Finding]:
+    """Asynchronous progress is for triggers that run batch after batch without an end.
+
+    A query that ends by itself must have written down all that it did. One that hands rows on as they come writes its
+    progress down in its own way.
+    """
+    for query in subject.pipeline.queries:
+        if _asked(query) and not query.trigger.allows_async_progress:
+            yield (
+                f"query `{query.name}` has `async_progress` with the trigger `{query.trigger}`",
+                f"{_FIX}; or use a trigger such as `1 second`, or `latency: low`",
+                query.origin.at("async_progress"),
+            )
+
+
+def _in_the_way(subject: Subject, query: Query) -> str | None:
+    other = next((sink for sink in query.sinks if not sink.spec.takes_async_progress), None)
+    if other is not None:
+        return f"its sink `{other.name}` is no Kafka topic ({other.spec.type})"
+    if len(query.sinks) > 1:
+        return f"it has several sinks: {', '.join(f'`{sink.name}`' for sink in query.sinks)}"
+    if query.sink.spec.batch_sql is not None:
+        return f"its sink `{query.sink.name}` has `batch_sql`"
+    if not subject.pipeline.is_native(query):
+        sources = (source for source in subject.pipeline.sources_of(query.name))
+        looking = next(one for one in sources if one.spec.looks_at_batches or one.spec.refuses_batches)
+        return f"its source `{looking.name}` ({looking.spec.type}) looks at each batch before it is written"
+    return None
