@@ -38,6 +38,13 @@ def test_real_time_says_why_it_takes_no_part():
     assert "trigger of its own" in reasons["every-2s"]
 
 
+def test_real_time_has_short_batches_where_the_pause_between_two_is_sought():
+    boundary = named("boundary")
+    assert "trigger: {real_time: 5 seconds}" in penstock.pipeline_text(boundary, "realtime")
+    assert "trigger" not in penstock.pipeline_text(boundary, "low")
+    assert penstock.no_real_time(boundary) is None
+
+
 def test_one_partition_is_a_contender_where_there_is_a_shuffle():
     assert plain_spark.NAIVE.cannot(named("stateless"))
     assert plain_spark.NAIVE.cannot(named("keyed-count")) is None

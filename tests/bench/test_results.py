@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,15 @@ def test_the_table_and_its_notes(summed):
     assert report.comparison_texts(summed)[1] == (
         "penstock / tuned: p50 0.85 (0.8 to 0.9) · p99 0.85 (0.8 to 0.9) · CPU 1 (1 to 1); 2 rounds, 50%"
     )
+
+
+def test_a_crash_and_a_pause_have_a_line_where_they_are_sought(summed):
+    assert report.further_texts(summed) == []
+    runs = [replace(run("floor", 1, 1.0), recovery_seconds=0.51, pause_milliseconds=12.34), run("penstock", 1, 1.0)]
+    assert report.further_texts(summary("w", "", runs, "floor", "penstock")) == [
+        "until it went on after the crash: floor 0.5 s",
+        "longest time without an answer: floor 12.3 ms",
+    ]
 
 
 def test_the_plot_is_a_picture_with_a_curve_for_each(summed):

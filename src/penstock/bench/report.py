@@ -54,12 +54,18 @@ def _ratio_text(ratio: Ratio) -> str:
     return f"{ratio.median:.3g}{within}"
 
 
-def recovery_text(summary: Summary) -> str | None:
-    """How long each took to go on after a crash; None where there was none."""
+def further_texts(summary: Summary) -> list[str]:
+    """What some workloads ask beside: how long each took to go on after a crash, and its longest pause."""
     back = [
         f"{line.contender} {line.recovery_seconds:.1f} s" for line in summary.lines if line.recovery_seconds is not None
     ]
-    return f"until it went on after the crash: {', '.join(back)}" if back else None
+    pauses = [
+        f"{line.contender} {three_digits(line.pause_milliseconds)} ms"
+        for line in summary.lines
+        if line.pause_milliseconds is not None
+    ]
+    named = {"until it went on after the crash": back, "longest time without an answer": pauses}
+    return [f"{name}: {', '.join(texts)}" for name, texts in named.items() if texts]
 
 
 def notes(summary: Summary) -> list[str]:

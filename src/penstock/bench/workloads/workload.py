@@ -90,6 +90,8 @@ class Workload:
     """Whether it is killed in the middle, and started again."""
     trigger: str | None = None
     """How often a batch begins; without it, as often as the contender likes."""
+    boundary: str | None = None
+    """How long a batch of Real-Time Mode lasts, where the pause between two is sought; without it, five minutes."""
     partitions: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     """What plain PySpark must set for the job to run at all."""
