@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.bench import report
+from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.measure import Latency
 from penstock.bench.processes import Stat, parse_stat, tree
@@ -94,6 +95,13 @@ def test_the_plot_is_a_picture_with_a_curve_for_each(summed):
         float(point.split(",")[1]) for line in picture.iter(f"{svg}polyline") for point in line.get("points").split()
     ]
     assert all(0 < height < 420 for height in heights)
+    texts = [text.text for text in picture.iter(f"{svg}text")]
+    assert {"w", "a <title>", "floor", "1.10", "tuned", "100", "penstock", "85.0"} <= set(texts)
+
+
+def test_every_contender_has_a_colour_of_its_own():
+    assert set(report.COLOURS) == {contender.name for contender in CONTENDERS}
+    assert len(set(report.COLOURS.values())) == len(CONTENDERS)
 
 
 def test_without_latency_there_is_no_plot():
