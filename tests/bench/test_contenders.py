@@ -75,6 +75,14 @@ def test_flink_replaces_rows_by_key_and_ends_where_it_drains():
     assert "upsert-kafka" in results
 
 
+def test_flink_finds_the_functions_of_a_workload(monkeypatch):
+    monkeypatch.setattr(flink, "_jars", lambda: ())
+    assert flink.launch(named("udf"), JOB).environ == {"PYTHONPATH": "/folder"}
+    assert flink.settings(named("udf"), JOB)["python.files"] == "/folder/scoring.py,/folder/for_flink.py"
+    assert flink.launch(named("stateless"), JOB).environ == {"PYTHONPATH": ""}
+    assert "python.files" not in flink.settings(named("stateless"), JOB)
+
+
 def test_flink_that_cannot_be_installed_is_one_problem(monkeypatch, tmp_path):
     monkeypatch.setattr(flink, "_jars", lambda: ())
     monkeypatch.setattr(flink, "_folder", lambda: tmp_path / "environment")

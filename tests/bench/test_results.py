@@ -86,6 +86,11 @@ def test_a_crash_and_a_pause_have_a_line_where_they_are_sought(summed):
     ]
 
 
+def test_a_failure_is_told_in_one_line():
+    failed = run("flink", 1, 1.0, "its process ended with code 1; it said:\nTraceback\n  at Some.java")
+    assert report.failure_text(failed) == "flink in round 1: its process ended with code 1"
+
+
 def test_the_plot_is_a_picture_with_a_curve_for_each(summed):
     picture = ET.fromstring(report.plot(summed))
     svg = "{http://www.w3.org/2000/svg}"

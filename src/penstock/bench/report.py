@@ -62,8 +62,8 @@ def comparison_texts(summary: Summary) -> list[str]:
 
 
 def _ratio_text(ratio: Ratio) -> str:
-    within = f" ({ratio.low:.3g} to {ratio.high:.3g})" if ratio.rounds > 1 else ""
-    return f"{ratio.median:.3g}{within}"
+    median, low, high = (f"{one:,.0f}" if one >= 1_000 else f"{one:.3g}" for one in (ratio.median, ratio.low, ratio.high))
+    return f"{median} ({low} to {high})" if ratio.rounds > 1 else median
 
 
 def further_texts(summary: Summary) -> list[str]:
@@ -91,7 +91,9 @@ def notes(summary: Summary) -> list[str]:
 
 
 def failure_text(run: Run) -> str:
-    return f"{run.contender} in round {run.round}: {run.problem}"
+    """In one line. What the process said is below it in the problem, and was shown when the run failed."""
+    first = (run.problem or "").partition("\n")[0].removesuffix("; it said:")
+    return f"{run.contender} in round {run.round}: {first}"
 
 
 def plot(summary: Summary) -> str | None:

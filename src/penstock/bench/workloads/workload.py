@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.bench.job import Job
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))  # made once: `json.dumps` makes one for each record
 Fields = Mapping[str, Any]
 """The value of a record, input or output: a JSON object."""
 Step = Callable[[Fields], Iterable[Fields]]
@@ -121,4 +122,4 @@ def event_time(sent: int) -> str:
 
 
 def text_of(fields: Fields) -> str:
-    return json.dumps(fields, separators=(",", ":"))
+    return _ENCODER.encode(fields)
