@@ -62,7 +62,9 @@ def comparison_texts(summary: Summary) -> list[str]:
 
 
 def _ratio_text(ratio: Ratio) -> str:
-    median, low, high = (f"{one:,.0f}" if one >= 1_000 else f"{one:.3g}" for one in (ratio.median, ratio.low, ratio.high))
+    median, low, high = (
+        f"{one:,.0f}" if one >= 1_000 else f"{one:.3g}" for one in (ratio.median, ratio.low, ratio.high)
+    )
     return f"{median} ({low} to {high})" if ratio.rounds > 1 else median
 
 
