@@ -34,9 +34,7 @@ def launch(workload: Workload, job: Job) -> Launch:
 
 def settings(workload: Workload, job: Job) -> dict[str, str]:
     """For a fair fight: no waiting for full buffers, and a durable checkpoint now and then."""
-    modules = [str(Path(job.folder) / name) for name in _modules(workload)]
-    python = {"python.files": ",".join(modules), "python.executable": str(_python())} if modules else {}
-    return python | {
+    return _python_settings(workload, job) | {
         "pipeline.jars": ";".join(path.as_uri() for path in _jars()),
         "parallelism.default": str(job.partitions),
         "execution.buffer-timeout.interval": "1 ms",
@@ -44,6 +42,18 @@ def settings(workload: Workload, job: Job) -> dict[str, str]:
         "execution.checkpointing.dir": (Path(job.folder) / "checkpoints").as_uri(),
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
+    }
+
+
+def _python_settings(workload: Workload, job: Job) -> dict[str, str]:
+    """Where functions in Python are. By default their rows wait a second, or for a thousand of them."""
+    modules = [str(Path(job.folder) / name) for name in _modules(workload)]
+    if not modules:
+        return {}
+    return {
+        "python.files": ",".join(modules),
+        "python.executable": str(_python()),
+        "python.fn-execution.bundle.time": "10",
     }
 
 
