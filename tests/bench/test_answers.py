@@ -23,6 +23,21 @@ def test_an_output_answers_all_versions_up_to_its_own():
     assert waiting.left == 1
 
 
+def test_what_is_expected_later_comes_after_the_rest():
+    waiting = Waiting([(0, Outcome("a", 1, ""))])
+    waiting.expect([(1, Outcome("a", 2, "")), (2, Outcome("b", 1, ""))])
+    assert waiting.left == 3
+    assert waiting.take([Received(10, Outcome("a", 1, ""))]) == {0: 10}
+    assert waiting.take([Received(20, Outcome("a", 2, "")), Received(30, Outcome("b", 1, ""))]) == {1: 20, 2: 30}
+
+
+def test_a_model_goes_on_where_it_was():
+    records, step = list(waiting_records(keyed_count.WORKLOAD, 2_500)), keyed_count.WORKLOAD.model()
+    parts = [expected(keyed_count.WORKLOAD, part, step) for part in (records[:1_200], records[1_200:])]
+    whole = expected(keyed_count.WORKLOAD, records)
+    assert [outcome for part in parts for _, outcome in part] == [outcome for _, outcome in whole]
+
+
 @given(OUTCOMES, st.randoms())
 def test_a_digest_knows_neither_order_nor_repeats(outcomes, random):
     mixed = outcomes + outcomes[: len(outcomes) // 2]

@@ -38,6 +38,13 @@ def test_real_time_says_why_it_takes_no_part():
     assert "trigger of its own" in reasons["every-2s"]
 
 
+def test_real_time_has_short_batches_where_the_pause_between_two_is_sought():
+    boundary = named("boundary")
+    assert "trigger: {real_time: 5 seconds}" in penstock.pipeline_text(boundary, "realtime")
+    assert "trigger" not in penstock.pipeline_text(boundary, "low")
+    assert penstock.no_real_time(boundary) is None
+
+
 def test_one_partition_is_a_contender_where_there_is_a_shuffle():
     assert plain_spark.NAIVE.cannot(named("stateless"))
     assert plain_spark.NAIVE.cannot(named("keyed-count")) is None
@@ -66,6 +73,14 @@ def test_flink_replaces_rows_by_key_and_ends_where_it_drains():
     assert "'scan.bounded.mode' = 'latest-offset'" in records
     assert "PRIMARY KEY (card) NOT ENFORCED" in results
     assert "upsert-kafka" in results
+
+
+def test_flink_finds_the_functions_of_a_workload(monkeypatch):
+    monkeypatch.setattr(flink, "_jars", lambda: ())
+    assert flink.launch(named("udf"), JOB).environ == {"PYTHONPATH": "/folder"}
+    assert flink.settings(named("udf"), JOB)["python.files"] == "/folder/scoring.py,/folder/for_flink.py"
+    assert flink.launch(named("stateless"), JOB).environ == {"PYTHONPATH": ""}
+    assert "python.files" not in flink.settings(named("stateless"), JOB)
 
 
 def test_flink_that_cannot_be_installed_is_one_problem(monkeypatch, tmp_path):

@@ -45,6 +45,11 @@ def test_the_rate_counts_rows_after_the_first():
     assert measure.rows_per_second([]) == 0
 
 
+def test_the_longest_gap_is_the_time_in_which_nothing_came():
+    assert measure.longest_gap([9_000, 1_000, 2_500]) == 6.5
+    assert measure.longest_gap([7]) == measure.longest_gap([]) == 0
+
+
 def test_the_steady_part_leaves_the_first_rows_out():
     assert measure.steady_part([4, 1, 3, 2], 0.25) == [2, 3, 4]
 

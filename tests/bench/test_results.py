@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from penstock.bench import report
+from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.measure import Latency
 from penstock.bench.processes import Stat, parse_stat, tree
@@ -75,6 +77,20 @@ def test_the_table_and_its_notes(summed):
     )
 
 
+def test_a_crash_and_a_pause_have_a_line_where_they_are_sought(summed):
+    assert report.further_texts(summed) == []
+    runs = [replace(run("floor", 1, 1.0), recovery_seconds=0.51, pause_milliseconds=12.34), run("penstock", 1, 1.0)]
+    assert report.further_texts(summary("w", "", runs, "floor", "penstock")) == [
+        "until it went on after the crash: floor 0.5 s",
+        "longest time without an answer: floor 12.3 ms",
+    ]
+
+
+def test_a_failure_is_told_in_one_line():
+    failed = run("flink", 1, 1.0, "its process ended with code 1; it said:\nTraceback\n  at Some.java")
+    assert report.failure_text(failed) == "flink in round 1: its process ended with code 1"
+
+
 def test_the_plot_is_a_picture_with_a_curve_for_each(summed):
     picture = ET.fromstring(report.plot(summed))
     svg = "{http://www.w3.org/2000/svg}"
@@ -84,6 +100,13 @@ def test_the_plot_is_a_picture_with_a_curve_for_each(summed):
         float(point.split(",")[1]) for line in picture.iter(f"{svg}polyline") for point in line.get("points").split()
     ]
     assert all(0 < height < 420 for height in heights)
+    texts = [text.text for text in picture.iter(f"{svg}text")]
+    assert {"w", "a <title>", "floor", "1.10", "tuned", "100", "penstock", "85.0"} <= set(texts)
+
+
+def test_every_contender_has_a_colour_of_its_own():
+    assert set(report.COLOURS) == {contender.name for contender in CONTENDERS}
+    assert len(set(report.COLOURS.values())) == len(CONTENDERS)
 
 
 def test_without_latency_there_is_no_plot():

@@ -26,6 +26,7 @@ from penstock.version import VERSION
 
 RESULTS = "results.json"
 _START_SECONDS = 20.0
+_WAITING_A_SECOND = 10_000
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
 """The name of a contender, and why it takes no part."""
@@ -148,8 +149,9 @@ def _plan(
 
 
 def _seconds_of_run(workload: Workload, options: Options) -> float:
-    """A guess, for people who wait: the start of a JVM, and the time that was asked for."""
-    return _START_SECONDS + (0 if workload.drains else options.warm_seconds + options.seconds)
+    """A guess, for people who wait: the start of a JVM, what waits, and the time that was asked for."""
+    waiting = (options.records if workload.drains else workload.backlog) / _WAITING_A_SECOND
+    return _START_SECONDS + waiting + (0 if workload.drains else options.warm_seconds + options.seconds)
 
 
 def _machine() -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.bench.workloads.workload import Outcome, Record, Workload, fields_of
+from penstock.bench.workloads.workload import Outcome, Record, Step, Workload, fields_of
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Received:
     outcome: Outcome
 
 
-def expected(workload: Workload, records: Iterable[Record]) -> list[tuple[int, Outcome]]:
-    """By the plain-Python model: each answer, with the number of the record that it answers."""
-    step = workload.model()
+def expected(workload: Workload, records: Iterable[Record], step: Step | None = None) -> list[tuple[int, Outcome]]:
+    """By the plain-Python model, or by one that has seen records already: each answer, with its record's number."""
+    step = step or workload.model()
     return [
         (number, workload.outcome(fields))
         for number, record in enumerate(records)
@@ -36,11 +36,18 @@ def received(workload: Workload, outputs: Iterable[tuple[int, bytes]]) -> list[R
 class Waiting:
     """The answers that have not come yet."""
 
-    def __init__(self, wanted: Sequence[tuple[int, Outcome]]) -> None:
+    def __init__(self, wanted: Sequence[tuple[int, Outcome]] = ()) -> None:
         self._of_tag: dict[str, list[tuple[int, int]]] = {}
+        self.left = 0
+        self.expect(wanted)
+
+    def expect(self, wanted: Sequence[tuple[int, Outcome]]) -> None:
+        """Waits for these too, which come after all others."""
+        later: dict[str, list[tuple[int, int]]] = {}
         for number, outcome in reversed(wanted):
-            self._of_tag.setdefault(outcome.tag, []).append((outcome.version, number))
-        self.left = len(wanted)
+            later.setdefault(outcome.tag, []).append((outcome.version, number))
+        self._of_tag |= {tag: of_tag + self._of_tag.get(tag, []) for tag, of_tag in later.items()}
+        self.left += len(wanted)
 
     def take(self, outputs: Iterable[Received]) -> dict[int, int]:
         """By the number of a record, when the first of these outputs came that covers its answer."""

@@ -56,6 +56,10 @@ class Schedule:
         """All of them, in order, those that wait first."""
         return (workload.record(number, self.due(number)) for number in range(self.numbers.stop))
 
+    def later_records(self, workload: Workload) -> Iterator[Record]:
+        """Without those that wait."""
+        return (workload.record(number, self.due(number)) for number in self.numbers)
+
     def to_text(self) -> str:
         return json.dumps(asdict(self))
 
@@ -103,8 +107,7 @@ def generate(schedule: Schedule) -> None:
     if workload.reads == "topic":
         _produce(schedule, workload)
         return
-    for number in schedule.numbers:
-        record = workload.record(number, schedule.due(number))
+    for number, record in zip(schedule.numbers, schedule.later_records(workload), strict=True):
         _wait(schedule.due(number))
         write_file(Path(schedule.into), number, record)
 

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 DRIFT = 1.5
 """The floor has drifted when it is so many times slower or faster than in its median round."""
@@ -65,6 +66,11 @@ def rows_per_second(times: Sequence[int]) -> float:
     """How many rows a second came after the first of them; times are in microseconds."""
     span = max(times) - min(times) if times else 0
     return (len(times) - 1) / (span / 1_000_000) if span else 0.0
+
+
+def longest_gap(times: Sequence[int]) -> float:
+    """The longest time in which nothing came, in milliseconds; times are in microseconds."""
+    return max((later - earlier for earlier, later in pairwise(sorted(times))), default=0) / 1_000
 
 
 def steady_part(times: Sequence[int], warm_share: float) -> list[int]:

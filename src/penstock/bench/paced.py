@@ -51,8 +51,8 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
         told = Reception(workload.name, servers, results, workload.backlog, first, str(file), _PATIENCE_SECONDS)
         receiver = held.enter_context(helper((sys.executable, "-m", "penstock.bench.receive", told.to_text())))
         said = _lines(receiver)
-        _next_line(said, None)
         put_backlog(workload, servers, records, first)
+        _next_line(said, None)
         start = starter(turn, servers, records, results, folder, held)
         process = start()
         first_row = int(_next_line(said, process))
@@ -88,6 +88,7 @@ def _figures(turn: Turn, seen: _Seen) -> Run:
         cpu_seconds_per_million=used * 1_000_000 / sent,
         peak_memory_mb=max(life.peak_memory_bytes for life in seen.lives) / 2**20,
         first_row_seconds=(seen.first_row - process.started_at) / 1_000_000,
+        pause_milliseconds=measure.longest_gap(list(steady.values())) if turn.workload.boundary else None,
         recovery_seconds=(min(later) - killed_at) / 1_000_000 if killed_at and later else None,
     )
 

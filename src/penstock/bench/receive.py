@@ -57,16 +57,17 @@ def receive(told: Reception) -> None:
     """
     workload = named(told.workload)
     outputs: list[Output] = []
+    answers = Answers(workload)
+    answers.expect(workload.record(number, told.first) for number in range(told.backlog))
     with _consumer(told.servers, told.topic) as consumer:
         _say("up")
         while not outputs:
             _take(consumer, outputs, 0.1)
         _say(str(outputs[0][0]))
-        before = [workload.record(number, told.first) for number in range(told.backlog)]
-        _follow(consumer, outputs, Answers(workload, before), 0, math.inf)
+        _follow(consumer, outputs, answers, 0, math.inf)
         _say("ready")
         schedule = Schedule(**json.loads(sys.stdin.readline()))
-        answers = Answers(workload, schedule.records(workload))
+        answers.expect(schedule.later_records(workload))
         gc.disable()  # a pause of ours would count as theirs
         _follow(consumer, outputs, answers, schedule.end, schedule.end / 1_000_000 + told.patience_seconds)
     Path(told.file).write_bytes(b"".join(b"%d\t%s\n" % output for output in outputs))
@@ -75,9 +76,13 @@ def receive(told: Reception) -> None:
 class Answers:
     """How many answers are still to come, told from outputs that are looked at a few at a time."""
 
-    def __init__(self, workload: Workload, records: Iterable[Record]) -> None:
-        self._workload, self._waiting = workload, Waiting(expected(workload, records))
+    def __init__(self, workload: Workload) -> None:
+        self._workload, self._step, self._waiting = workload, workload.model(), Waiting()
         self._seen = 0
+
+    def expect(self, records: Iterable[Record]) -> None:
+        """Answers to these records are to come, after those to all records before."""
+        self._waiting.expect(expected(self._workload, records, self._step))
 
     def behind(self, outputs: list[Output]) -> bool:
         return self._seen < len(outputs)

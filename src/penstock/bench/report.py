@@ -13,9 +13,21 @@ HEADINGS = ("", "p50", "p95", "p99", "p99.9", "max", "rows/s", "CPU", "MB", "fir
 UNITS = "p50 to max: milliseconds · CPU: seconds for a million records · first: seconds until the first row"
 _FIGURES = {"p50": "p50", "p99": "p99", "rate": "rows/s", "cpu": "CPU"}
 
-_COLOURS = ("#6b7280", "#dc2626", "#ea580c", "#ca8a04", "#2563eb", "#0891b2", "#7c3aed")
-_WIDTH, _HEIGHT = 720, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 50, 50
+COLOURS = {
+    "floor": "#6b7280",
+    "pyspark": "#dc2626",
+    "naive": "#ea580c",
+    "tuned": "#ca8a04",
+    "penstock": "#2563eb",
+    "realtime": "#0891b2",
+    "flink": "#7c3aed",
+}
+"""The same for a contender in every plot, whoever else takes part."""
+_OTHER, _DARK, _GREY, _PALE = "#111827", "#111827", "#6b7280", "#e5e7eb"
+_WIDTH, _HEIGHT = 960, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 410, 78, 50
+_BESIDE, _ROW, _COLUMN = _WIDTH - _RIGHT + 25, 22, 54
+"""Where the figures beside the plot begin, how high a row of them is and how wide a column."""
 
 
 def cells(line: Line) -> tuple[str, ...]:
@@ -50,16 +62,24 @@ def comparison_texts(summary: Summary) -> list[str]:
 
 
 def _ratio_text(ratio: Ratio) -> str:
-    within = f" ({ratio.low:.3g} to {ratio.high:.3g})" if ratio.rounds > 1 else ""
-    return f"{ratio.median:.3g}{within}"
+    median, low, high = (
+        f"{one:,.0f}" if one >= 1_000 else f"{one:.3g}" for one in (ratio.median, ratio.low, ratio.high)
+    )
+    return f"{median} ({low} to {high})" if ratio.rounds > 1 else median
 
 
-def recovery_text(summary: Summary) -> str | None:
-    """How long each took to go on after a crash; None where there was none."""
+def further_texts(summary: Summary) -> list[str]:
+    """What some workloads ask beside: how long each took to go on after a crash, and its longest pause."""
     back = [
         f"{line.contender} {line.recovery_seconds:.1f} s" for line in summary.lines if line.recovery_seconds is not None
     ]
-    return f"until it went on after the crash: {', '.join(back)}" if back else None
+    pauses = [
+        f"{line.contender} {three_digits(line.pause_milliseconds)} ms"
+        for line in summary.lines
+        if line.pause_milliseconds is not None
+    ]
+    named = {"until it went on after the crash": back, "longest time without an answer": pauses}
+    return [f"{name}: {', '.join(texts)}" for name, texts in named.items() if texts]
 
 
 def notes(summary: Summary) -> list[str]:
@@ -73,24 +93,32 @@ def notes(summary: Summary) -> list[str]:
 
 
 def failure_text(run: Run) -> str:
-    return f"{run.contender} in round {run.round}: {run.problem}"
+    """In one line. What the process said is below it in the problem, and was shown when the run failed."""
+    first = (run.problem or "").partition("\n")[0].removesuffix("; it said:")
+    return f"{run.contender} in round {run.round}: {first}"
 
 
 def plot(summary: Summary) -> str | None:
-    """An SVG of latency percentiles, one line for each contender, on a log axis; None where there are none."""
-    series = [(line.contender, list(line.latency.points().values())) for line in summary.lines if line.latency]
+    """An SVG of latency percentiles, one line for each contender, on a log axis, with the figures beside it.
+
+    None where there are no latencies.
+    """
+    series = [(line.contender, line.latency.points()) for line in summary.lines if line.latency]
     if not series:
         return None
-    low, high = decades(value for _, values in series for value in values)
-    names = [*next(line.latency for line in summary.lines if line.latency).points()]
-    parts = [_text(_LEFT, 24, f"{summary.workload}: {summary.title}", size=15), _text(_LEFT, 42, "latency in ms")]
-    for power in range(low, high + 1):
-        y = _y(10**power, low, high)
-        parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#e5e7eb"/>')
-        parts.append(_text(_LEFT - 8, y + 4, f"{10.0**power:g}", anchor="end"))
-    parts += [_text(_x(index, len(names)), _HEIGHT - 25, name, "middle") for index, name in enumerate(names)]
-    for number, (name, values) in enumerate(series):
-        parts += _curve(name, values, _COLOURS[number % len(_COLOURS)], low, high, _TOP + 18 * number)
+    low, high = decades(value for _, points in series for value in points.values())
+    names = [*series[0][1]]
+    parts = [
+        _text(_LEFT, 26, summary.workload, size=16, weight="bold"),
+        _text(_LEFT, 46, summary.title),
+        _text(_LEFT, _TOP - 10, "milliseconds, log scale", colour=_GREY, size=11),
+        *_grid(low, high),
+        *(_text(_x(index, len(names)), _HEIGHT - 25, name, "middle") for index, name in enumerate(names)),
+        *_heads(names),
+    ]
+    for number, (name, points) in enumerate(series, 1):
+        colour, values = COLOURS.get(name, _OTHER), [*points.values()]
+        parts += [*_curve(name, values, colour, low, high), *_row(name, values, colour, _TOP + _ROW * number)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">\n'
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
@@ -104,21 +132,40 @@ def decades(values: Iterable[float]) -> tuple[int, int]:
     return low, max(high, low + 1)
 
 
-def _curve(name: str, values: Sequence[float], colour: str, low: int, high: int, legend_y: float) -> list[str]:
+def _grid(low: int, high: int) -> list[str]:
+    parts = []
+    for power in range(low, high + 1):
+        y = _y(10**power, low, high)
+        parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="{_PALE}"/>')
+        parts.append(_text(_LEFT - 8, y + 4, f"{10.0**power:,.9g}", anchor="end"))
+    return parts
+
+
+def _curve(name: str, values: Sequence[float], colour: str, low: int, high: int) -> list[str]:
     places = [(_x(index, len(values)), _y(value, low, high)) for index, value in enumerate(values)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     dots = [
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">'
-        f"<title>{escape(name)}: {value:.3g} ms</title></circle>"
+        f"<title>{escape(name)}: {three_digits(value)} ms</title></circle>"
         for (x, y), value in zip(places, values, strict=True)
     ]
-    beside = _WIDTH - _RIGHT + 20
-    return [
-        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
-        *dots,
-        f'<line x1="{beside}" y1="{legend_y}" x2="{beside + 18}" y2="{legend_y}" stroke="{colour}" stroke-width="3"/>',
-        _text(beside + 25, legend_y + 4, name),
-    ]
+    return [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>', *dots]
+
+
+def _heads(names: Sequence[str]) -> list[str]:
+    return [_text(_column(index), _TOP + 4, name, "end", _GREY) for index, name in enumerate(names)]
+
+
+def _row(name: str, values: Sequence[float], colour: str, y: float) -> list[str]:
+    """A contender's colour, its name and its figures."""
+    figures = [_text(_column(index), y + 4, three_digits(value), "end") for index, value in enumerate(values)]
+    line = f'<line x1="{_BESIDE}" y1="{y}" x2="{_BESIDE + 16}" y2="{y}" stroke="{colour}" stroke-width="3"/>'
+    return [line, _text(_BESIDE + 24, y + 4, name), *figures]
+
+
+def _column(index: int) -> float:
+    """Where the figures of a column end."""
+    return _BESIDE + 88 + _COLUMN * (index + 1)
 
 
 def _x(index: int, count: int) -> float:
@@ -130,7 +177,10 @@ def _y(value: float, low: int, high: int) -> float:
     return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12) -> str:
+def _text(
+    x: float, y: float, text: str, anchor: str = "start", colour: str = _DARK, size: int = 12, weight: str = "normal"
+) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="#111827">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}"'
+        f' fill="{colour}">{escape(text)}</text>'
     )

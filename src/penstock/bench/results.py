@@ -28,6 +28,8 @@ class Run:
     first_row_seconds: float = 0.0
     recovery_seconds: float | None = None
     """From a crash until a record that came after it was answered."""
+    pause_milliseconds: float | None = None
+    """The longest time in which no answer came, where it is sought."""
 
     @property
     def pace(self) -> float:
@@ -47,6 +49,7 @@ class Line:
     peak_memory_mb: float
     first_row_seconds: float
     recovery_seconds: float | None = None
+    pause_milliseconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,6 @@ def summary(
 
 def _line(contender: str, runs: list[Run]) -> Line:
     latencies = [run.latency for run in runs if run.latency]
-    recovered = [run.recovery_seconds for run in runs if run.recovery_seconds is not None]
     points = zip(*(one.points().values() for one in latencies), strict=True)
     return Line(
         contender,
@@ -113,13 +115,18 @@ def _line(contender: str, runs: list[Run]) -> Line:
         _median(run.cpu_seconds_per_million for run in runs),
         _median(run.peak_memory_mb for run in runs),
         _median(run.first_row_seconds for run in runs),
-        statistics.median(recovered) if recovered else None,
+        _median_if_any(run.recovery_seconds for run in runs),
+        _median_if_any(run.pause_milliseconds for run in runs),
     )
 
 
 def _median(values: Iterable[float]) -> float:
-    given = list(values)
-    return statistics.median(given) if given else 0.0
+    return _median_if_any(values) or 0.0
+
+
+def _median_if_any(values: Iterable[float | None]) -> float | None:
+    given = [value for value in values if value is not None]
+    return statistics.median(given) if given else None
 
 
 def _comparisons(ours: str, others: list[str], runs: list[Run]) -> Iterable[Comparison]:

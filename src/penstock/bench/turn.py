@@ -83,4 +83,4 @@ def judged(
 
 def ended(process: Measured) -> Broken:
     """It should have gone on, or ended well."""
-    return Broken(f"its process ended with code {process.exit_code}; it said: {process.said()}")
+    return Broken(f"its process ended with code {process.exit_code}; it said:\n{process.said()}")

@@ -19,7 +19,7 @@ from penstock.actions.bench import BenchResult, Watching
 from penstock.actions.bench import bench as bench_action
 from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender
-from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, notes, recovery_text, three_digits
+from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, further_texts, notes, three_digits
 from penstock.bench.results import Run, Summary
 from penstock.bench.turn import Options, Turn
 from penstock.bench.workloads.all import USUAL, WORKLOADS
@@ -130,9 +130,7 @@ def _show_summary(summary: Summary) -> None:
     for line in summary.lines:
         table.add_row(*cells(line))
     out.print(table)
-    if recovery := recovery_text(summary):
-        out.print(f"  {recovery}", soft_wrap=True)
-    for text in comparison_texts(summary):
+    for text in (*further_texts(summary), *comparison_texts(summary)):
         out.print(f"  {text}", soft_wrap=True)
     for note in notes(summary):
         out.print(f"  [yellow]{escape(note)}[/]", soft_wrap=True)

@@ -28,14 +28,13 @@ def launch(workload: Workload, job: Job) -> Launch:
     if workload.flink is None:
         raise ValueError(f"{workload.name} has no SQL for Flink")
     told = json.dumps({"settings": settings(workload, job), "statements": statements(workload.flink, job)})
-    return Launch((str(_python()), flink_job.__file__, told), {"PYTHONPATH": ""})
+    # The client looks at functions in Python too, before `python.files` brings them to the workers.
+    return Launch((str(_python()), flink_job.__file__, told), {"PYTHONPATH": job.folder if _modules(workload) else ""})
 
 
 def settings(workload: Workload, job: Job) -> dict[str, str]:
     """For a fair fight: no waiting for full buffers, and a durable checkpoint now and then."""
-    modules = [str(Path(job.folder) / name) for name in workload.files if name.endswith(".py")]
-    python = {"python.files": ",".join(modules), "python.executable": str(_python())} if modules else {}
-    return python | {
+    return _python_settings(workload, job) | {
         "pipeline.jars": ";".join(path.as_uri() for path in _jars()),
         "parallelism.default": str(job.partitions),
         "execution.buffer-timeout.interval": "1 ms",
@@ -44,6 +43,22 @@ def settings(workload: Workload, job: Job) -> dict[str, str]:
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
     }
+
+
+def _python_settings(workload: Workload, job: Job) -> dict[str, str]:
+    """Where functions in Python are. By default their rows wait a second, or for a thousand of them."""
+    modules = [str(Path(job.folder) / name) for name in _modules(workload)]
+    if not modules:
+        return {}
+    return {
+        "python.files": ",".join(modules),
+        "python.executable": str(_python()),
+        "python.fn-execution.bundle.time": "10",
+    }
+
+
+def _modules(workload: Workload) -> list[str]:
+    return [name for name in workload.files if name.endswith(".py")]
 
 
 def statements(sql: FlinkSql, job: Job) -> list[str]:

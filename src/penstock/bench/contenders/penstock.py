@@ -16,12 +16,20 @@ _MAIN = "from penstock.cli.main import main; main()"
 
 def pipeline_text(workload: Workload, latency: Latency = "low") -> str:
     """The whole pipeline, with the settings of its one query."""
-    chosen = f", trigger: {workload.trigger}" if workload.trigger else ""
+    trigger = trigger_text(workload, latency)
+    chosen = f", trigger: {trigger}" if trigger else ""
     mode = "update" if latency == "realtime" else workload.mode
     return (
         f"pipeline: {workload.query}\nlatency: {latency}\n{workload.pipeline}"
         f"queries: {{{workload.query}: {{mode: {mode}{chosen}}}}}\n"
     )
+
+
+def trigger_text(workload: Workload, latency: Latency) -> str | None:
+    """What the query says of its trigger; None where the word for the latency says enough."""
+    if latency == "realtime" and workload.boundary:
+        return f"{{real_time: {workload.boundary}}}"
+    return workload.trigger
 
 
 def write_project(workload: Workload, folder: Path, latency: Latency = "low") -> None:

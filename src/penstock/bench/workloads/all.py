@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.bench.workloads import (
+    boundary,
     deduplicate,
     drain,
     enrichment,
@@ -29,6 +30,7 @@ WORKLOADS: tuple[Workload, ...] = (
     join.WORKLOAD,
     processor.WORKLOAD,
     recovery.WORKLOAD,
+    boundary.WORKLOAD,
     *intervals.WORKLOADS,
     *files.WORKLOADS,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.bench.workloads import keyed_count
 from penstock.bench.workloads.workload import Record, text_of
 
-KEYS = 200_000
+KEYS = 1_000_000
 
 
 def payment(number: int, sent: int) -> Record:

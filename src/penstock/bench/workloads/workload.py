@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.bench.job import Job
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))  # made once: `json.dumps` makes one for each record
 Fields = Mapping[str, Any]
 """The value of a record, input or output: a JSON object."""
 Step = Callable[[Fields], Iterable[Fields]]
@@ -90,6 +91,8 @@ class Workload:
     """Whether it is killed in the middle, and started again."""
     trigger: str | None = None
     """How often a batch begins; without it, as often as the contender likes."""
+    boundary: str | None = None
+    """How long a batch of Real-Time Mode lasts, where the pause between two is sought; without it, five minutes."""
     partitions: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     """What plain PySpark must set for the job to run at all."""
@@ -119,4 +122,4 @@ def event_time(sent: int) -> str:
 
 
 def text_of(fields: Fields) -> str:
-    return json.dumps(fields, separators=(",", ":"))
+    return _ENCODER.encode(fields)
