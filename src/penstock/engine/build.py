@@ -14,6 +14,7 @@ from penstock.engine import records, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine, active
+from penstock.engine.settled import settled
 from penstock.facts import Operator
 from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
@@ -128,9 +129,7 @@ def frames(
             if judged is not None:
                 judged[node.name] = rows
             if node.name != asked:
-                rows = records.kept(rows, node, pipeline.guarded, carried)
-                if node.spec.watermark is not None:
-                    rows = rows.withWatermark(node.spec.watermark.column, to_spark(node.spec.watermark.delay))
+                rows = _going_on(records.kept(rows, node, pipeline.guarded, carried), node)
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
         except UserError:
             raise
@@ -141,6 +140,14 @@ def frames(
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
     return made
+
+
+def _going_on(rows: DataFrame, node: Source | Step) -> DataFrame:
+    """What later steps see of a node."""
+    if isinstance(node, Source) and node.spec.settles and rows.isStreaming:
+        rows = settled(rows)
+    watermark = node.spec.watermark
+    return rows if watermark is None else rows.withWatermark(watermark.column, to_spark(watermark.delay))
 
 
 def _applied(
@@ -267,6 +274,8 @@ def start(
     # Continuous Processing has no batches to count in.
     if trigger.kind != "continuous" and not (native and sink.spec.counts_rows):
         rows = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
+    if not built.is_stateful and all(source.spec.settles for source in pipeline.sources_of(query.name)):
+        rows = settled(rows)
     writer = rows.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     if interval is not None:

@@ -169,6 +169,10 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return self.decoded(self._records(spark, headers=True))
 
     @property
+    def settles(self) -> bool:
+        return True
+
+    @property
     def finds_again(self) -> bool:
         return True
 

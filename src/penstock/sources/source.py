@@ -75,6 +75,11 @@ class SourceSpec(Part):
         return self.load(spark)
 
     @property
+    def settles(self) -> bool:
+        """Does the plan of its rows stay the same from batch to batch?"""
+        return False
+
+    @property
     def finds_again(self) -> bool:
         """Can a bad record be read once more, from the topic, partition and offset where it was?"""
         return False
