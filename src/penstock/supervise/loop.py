@@ -116,6 +116,8 @@ def watch(
             drain = drain or _Drain()
             for query in queries:
                 drain.go_on(query, stop.at_once)
+        # Asked before they are looked at: one that fails in between is cared for in the next round.
+        any_active = any(query.is_active for query in queries)
         restarts = sum(view.restarts for view in views.values())
         for query in queries:
             view = _with_share(look(query, views[id(query)], stop.asked), query)
@@ -124,7 +126,7 @@ def watch(
         on_snapshot(snapshot)
         if sum(view.restarts for view in views.values()) > restarts:
             continue  # one that has just started may have ended again: it is looked at before that counts
-        if not any(query.is_active for query in queries):
+        if not any_active:
             return Snapshot(
                 snapshot.elapsed_seconds, tuple(look(q, views[id(q)], stop.asked) for q in queries), stop.asked
             )
