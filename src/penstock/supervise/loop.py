@@ -116,7 +116,7 @@ def watch(
             drain = drain or _Drain()
             for query in queries:
                 drain.go_on(query, stop.at_once)
-        # Asked before they are looked at: one that fails in between is cared for in the next round.
+        # Asked before they are looked at: one that ends or fails in between is seen in the next round.
         any_active = any(query.is_active for query in queries)
         restarts = sum(view.restarts for view in views.values())
         for query in queries:
@@ -127,9 +127,7 @@ def watch(
         if sum(view.restarts for view in views.values()) > restarts:
             continue  # one that has just started may have ended again: it is looked at before that counts
         if not any_active:
-            return Snapshot(
-                snapshot.elapsed_seconds, tuple(look(q, views[id(q)], stop.asked) for q in queries), stop.asked
-            )
+            return snapshot
         if any(view.state == "failed" for view in views.values()) and not stop.asked:
             stop.ask()
         time.sleep(_STOPPING_TICK_SECONDS if stop.asked else _TICK_SECONDS)
