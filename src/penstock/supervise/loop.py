@@ -41,6 +41,8 @@ class QueryView:
     """By source or step, the rows that became dead letters."""
     read: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """By source, the rows that were read and the place up to which."""
+    phases: Mapping[str, int] = field(default_factory=dict)
+    """What its batches spent their time with, in milliseconds."""
     restarts: int = 0
     last: ProgressFacts | None = None
     share: float | None = None
@@ -62,6 +64,7 @@ class QueryView:
             "late_groups": self.late_groups,
             "bad_rows": self.bad_rows,
             "checks": dict(self.checks),
+            "milliseconds": dict(self.phases),
             "restarts": self.restarts,
             "last_batch": last and last.batch,
             "watermark": last and last.watermark,
@@ -150,6 +153,7 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
             checks=_added(view.checks, _checks_of(progress)),
             set_aside=_added(view.set_aside, {n: c["dead_letters"] for n, c in progress.checks.items()}),
             read={name: _further(view.read.get(name), rows, end) for name, (rows, end) in progress.read.items()},
+            phases=_added(view.phases, progress.phases),
             last=progress,
         )
     if active:
