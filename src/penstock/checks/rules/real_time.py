@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.checks import places, triggered
+from penstock.checks import places, slots, triggered
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
+from penstock.sources.source import SourceSpec
 from penstock.streams import called, groups_by_session, is_stateful, is_stream_stream
 
 _GUIDE = "Real-time Mode"
@@ -287,19 +288,13 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
     Each holds a core for every partition of its sources for the whole of a batch. What finds none waits until a batch
     ends, minutes later; rows then stand still.
     """
-    queries = list(triggered.queries(subject, "real_time"))
-    needed = sum(
-        getattr(source.spec, "min_partitions", None) or 1
-        for query in queries
-        for source in subject.pipeline.sources_of(query.name)
-        if not source.spec.is_static
-    )
-    if needed > subject.slots:
-        yield (
-            f"the real-time queries of `{subject.pipeline.name}` hold {needed} cores, and there are {subject.slots}",
-            f"give them more cores, read fewer partitions, or use {triggered.slower(queries[0])}",
-            subject.pipeline.place_of_trigger(queries[0]),
-        )
+    known = [slots.held(subject.pipeline, query, _partitions_written) for query in subject.pipeline.queries]
+    yield from slots.too_few(known, subject.slots)
+
+
+def _partitions_written(source: SourceSpec) -> int | None:
+    """What the text alone tells."""
+    return getattr(source, "min_partitions", None)
 
 
 def _runs_in_real_time(operator: Operator, with_state: bool) -> bool:
