@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -10,6 +11,8 @@ from pydantic_core import PydanticCustomError
 from penstock.durations import to_milliseconds
 
 DEFAULT_INTERVAL = "1 second"
+CACHE = "spark.sql.streaming.metadataCache.enabled"
+"""Spark keeps the batches that are not yet written down in this cache of its logs, and nowhere else."""
 
 
 def parse(value: Any) -> bool | str:
@@ -31,6 +34,11 @@ def interval_of(value: bool | str | None) -> str | None:
     if isinstance(value, str):
         return value
     return DEFAULT_INTERVAL if value else None
+
+
+def lacks_cache(settings: Mapping[str, Any]) -> bool:
+    """Do settings of Spark, as users write them, take away what asynchronous progress needs?"""
+    return str(settings.get(CACHE)).strip().lower() == "false"
 
 
 def writer_options(interval: str) -> dict[str, str]:

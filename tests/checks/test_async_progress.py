@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from penstock.problems import Problem, errors_in
-
-Judged = Callable[[str], tuple[Problem, ...]]
+from penstock.async_progress import CACHE
+from penstock.checks.rule import Subject
+from penstock.checks.runner import judge
+from penstock.pipeline import project
+from penstock.problems import errors_in
+from tests.conftest import Judged, Read
 
 KAFKA = "type: kafka, servers: localhost:9092"
 ORDERS = f"orders: {{{KAFKA}, topics: [orders], format: raw}}"
@@ -44,6 +48,10 @@ MISTAKES = {
     "continuous": (
         {"SETTINGS": "{trigger: {continuous: 1 second}, async_progress: true}"}, "ASYNC003", "`continuous 1 second`",
     ),
+    "no cache": (
+        {"SETTINGS": f"{{async_progress: true, spark: {{{CACHE}: false}}}}"},
+        "ASYNC004", f"`{CACHE}` is off",
+    ),
     "no duration": ({"SETTINGS": "{async_progress: soon}"}, "SPEC009", "nor a duration"),
 }  # fmt: skip
 
@@ -62,6 +70,24 @@ def test_one_problem_names_the_cause(judged: Judged, mistake: str) -> None:
     found = errors_in(judged(text_with(changed)))
     assert [problem.code for problem in found] == [code]
     assert cause in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("settings", "spark", "codes"),
+    [
+        ("{async_progress: true}", "4.1", ["ASYNC004"]),
+        (f"{{async_progress: true, spark: {{{CACHE}: true}}}}", "4.1", []),
+        ("{async_progress: false}", "4.1", []),
+        ("{latency: low}", "4.1", []),
+        ("{latency: realtime}", "4.2", []),
+        ("{latency: realtime}", "4.3", ["ASYNC004"]),
+    ],
+    ids=["asked for", "the query's own wins", "not wanted", "low does without", "real time", "real time from 4.3 on"],
+)
+def test_no_cache_in_the_project(read: Read, tmp_path: Path, settings: str, spark: str, codes: list[str]) -> None:
+    without_cache = replace(project.bare(tmp_path), spark={CACHE: False})
+    subject = Subject(without_cache, read(text_with({"SETTINGS": settings})), spark=spark)
+    assert [problem.code for problem in errors_in(judge(subject))] == codes
 
 
 @pytest.mark.parametrize("value", ["true", "false", "500 ms", "0 seconds"])

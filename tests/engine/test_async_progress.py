@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from penstock.async_progress import writer_options
+from penstock.async_progress import CACHE, writer_options
 from penstock.triggers import Trigger
 
 DEFAULT = Trigger("default")
+
+
+def five_rows(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
 
 
 def refusal(rows: Any, format_: str, folder: Path, trigger: Trigger = DEFAULT) -> str:
@@ -31,10 +35,13 @@ def refusal(rows: Any, format_: str, folder: Path, trigger: Trigger = DEFAULT) -
 
 @pytest.mark.spark
 def test_spark_refuses_what_our_rules_refuse(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    rows = five_rows(spark)
     counts = rows.groupBy("value").count()
     assert "Stateful streaming queries does not support" in refusal(counts, "noop", tmp_path / "a")
     assert "does not support async progress" in refusal(rows, "parquet", tmp_path / "b")
     assert "does not support async progress" in refusal(rows, "batches", tmp_path / "c")
     assert "cannot be used with Once" in refusal(rows, "noop", tmp_path / "d", Trigger("once"))
     assert "cannot be used with AvailableNow" in refusal(rows, "noop", tmp_path / "e", Trigger("available_now"))
+    without_cache = spark.newSession()
+    without_cache.conf.set(CACHE, "false")
+    assert "assertion failed" in refusal(five_rows(without_cache), "noop", tmp_path / "f")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.async_progress import CACHE
 from penstock.engine.latency import (
     BIRTH_SETTINGS,
     BUFFER_WAIT,
@@ -123,7 +124,7 @@ def interval(
         text = text.replace(word, value)
     pipeline = read(text)
     (query,) = pipeline.queries
-    choice = async_progress(pipeline, query, plan_of(pipeline, query.name))
+    choice = async_progress(pipeline, query, plan_of(pipeline, query.name), query.settings.spark)
     return choice.value if choice else ""
 
 
@@ -137,6 +138,8 @@ def test_low_writes_progress_down_beside_the_work_where_nothing_stands_in_the_wa
     assert interval(read, "{trigger: available_now}") == ""
     assert interval(read, sql="SELECT DISTINCT value FROM a") == ""
     assert interval(read, sink="type: delta, path: o") == ""
+    assert interval(read, f"{{spark: {{{CACHE}: false}}}}") == ""
+    assert interval(read, f"{{spark: {{{CACHE}: true}}}}") == "1 second"
     assert interval(read, sink=f"{KAFKA}, topic: o, batch_sql: SELECT value FROM batch") == ""
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,14 +14,12 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.gaps import missing
-from penstock.checkpoint.read import batches
 from penstock.problems import UserError, errors_in
-from penstock.storage import LocalStorage
+from tests.kills import PENSTOCK, kill, run_to_the_end, written
 from tests.services import await_rows, consume, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
-PENSTOCK = [sys.executable, "-m", "penstock"]
 PIPELINE = """\
 pipeline: quick
 latency: low
@@ -59,7 +54,7 @@ class Quick:
         self.put_in += count
 
     def batches(self, log: str) -> list[int]:
-        return sorted(batches(LocalStorage(), str(self.checkpoint), log))
+        return written(self.checkpoint, log)
 
     def has_gap(self) -> bool:
         return bool(missing(self.batches("offsets"), self.batches("commits")))
@@ -176,7 +171,7 @@ def test_kills_lose_no_id_and_a_run_once_goes_on(quick, tmp_path):
         before = quick.batches("commits")
         quick.feed(40)
         with (tmp_path / "run.log").open("w") as log:
-            process = subprocess.Popen([*PENSTOCK, "run"], cwd=quick.root, stdout=log, stderr=log)
+            process = subprocess.Popen([PENSTOCK, "run"], cwd=quick.root, stdout=log, stderr=log)
         deadline = time.monotonic() + 120
         while quick.batches("commits")[-2:] == before[-2:] or not quick.has_gap():
             assert process.poll() is None, (tmp_path / "run.log").read_text()
@@ -184,14 +179,9 @@ def test_kills_lose_no_id_and_a_run_once_goes_on(quick, tmp_path):
             if quick.batches("commits") != before:  # before, Spark starts: what comes then has to be taken later
                 quick.feed(20)
             time.sleep(0.05)
-        jvm = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        for one in (process.pid, *map(int, jvm)):
-            os.kill(one, signal.SIGKILL)
-        process.wait()
+        kill(process, with_jvm=True)
     assert quick.has_gap()
-    once = [*PENSTOCK, "run", "--once", "--json"]
-    ended = subprocess.run(once, cwd=quick.root, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    run_to_the_end(quick.root)
     assert set(quick.written()) == set(range(quick.put_in))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.actions.check import check
+from penstock.checks.slots import Held
 from penstock.problems import UserError, Where, errors_in
-from penstock.supervise.slots import Held, too_few
+from penstock.supervise.slots import too_few
 
 HERE = Where("p.yaml", 3, 1)
 

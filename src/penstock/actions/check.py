@@ -334,5 +334,5 @@ def _result(
 def _interval(pipeline: Pipeline, query: Query) -> str | None:
     """How often progress is written down beside the work, as far as the text tells."""
     plan = plan_of(pipeline, query.name) if query.latency == "low" else None
-    choice = latency.async_progress(pipeline, query, plan)
+    choice = latency.async_progress(pipeline, query, plan, query.settings.spark)
     return Profile(query.trigger, "", {}, choice).interval

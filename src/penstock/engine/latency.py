@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from penstock.async_progress import DEFAULT_INTERVAL, interval_of
+from penstock.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
 from penstock.engine.capabilities import capabilities
 from penstock.facts import Operator
 from penstock.pipeline.model import Pipeline, Query
@@ -110,8 +111,12 @@ def _partitions(latency: Latency, cores: int) -> Choice:
             return Choice(str(cores), "as many as there are cores", fixed)
 
 
-def async_progress(pipeline: Pipeline, query: Query, plan: Operator | None) -> Choice | None:
+def async_progress(
+    pipeline: Pipeline, query: Query, plan: Operator | None, settings: Mapping[str, Any]
+) -> Choice | None:
     """Is progress written down beside the work, and how often? What the query sets wins.
+
+    `settings` are those of its session.
 
     Where the operators are not known, they are taken to keep no state: a promise is never told stronger than it is.
     """
@@ -119,7 +124,7 @@ def async_progress(pipeline: Pipeline, query: Query, plan: Operator | None) -> C
     if asked is not None:
         return Choice(interval_of(asked) or OFF, "set by you", _REPEATS if asked else "")
     fits = query.trigger.allows_async_progress and query.sink.spec.takes_async_progress and pipeline.is_native(query)
-    if query.latency != "low" or not fits or (plan is not None and is_stateful(plan)):
+    if query.latency != "low" or not fits or (plan is not None and is_stateful(plan)) or lacks_cache(settings):
         return None
     return Choice(DEFAULT_INTERVAL, "no batch waits until its progress is written down", _REPEATS)
 

@@ -82,7 +82,7 @@ def build_all(
                 # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
                 chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")
                 built.session.conf.set(FORMAT, "1")
-            chosen = replace(chosen, async_progress=async_progress(pipeline, query, built.plan))
+            chosen = replace(chosen, async_progress=async_progress(pipeline, query, built.plan, chosen.settings))
             subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
             problems += judge_plans(subject, build.refusal(built))
             problems += _missing_partition_columns(built)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.async_progress import interval_of
+from penstock.async_progress import CACHE, interval_of, lacks_cache
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.pipeline.model import Query
@@ -127,6 +127,43 @@ def async_trigger(subject: Subject) -> Iterator[Finding]:
                 f"query `{query.name}` has `async_progress` with the trigger `{query.trigger}`",
                 f"{_FIX}; or use a trigger such as `1 second`, or `latency: low`",
                 query.origin.at("async_progress"),
+            )
+
+
+@rule(
+    "ASYNC004",
+    needs="plan",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: copied
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {async_progress: true, spark: {spark.sql.streaming.metadataCache.enabled: false}}}
+    """,
+    right="""
+    pipeline: copied
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {async_progress: true}}
+    """,
+)
+def async_cache(subject: Subject) -> Iterator[Finding]:
+    """Asynchronous progress needs Spark's cache of its logs.
+
+    Batches that are not yet written down are kept there and nowhere else. Without it Spark fails as the query starts,
+    and says `assertion failed`. From Spark 4.3 on, a query in real time without state has asynchronous progress too.
+    """
+    for query, plan in subject.planned():
+        own = query.settings.spark
+        in_real_time = query.trigger.kind == "real_time" and subject.spark_is_at_least(4, 3) and not is_stateful(plan)
+        if (_asked(query) or in_real_time) and lacks_cache({**subject.project.spark, **own}):
+            origin = query.origin if CACHE in own else subject.project.origin
+            yield (
+                f"query `{query.name}` {'has `async_progress`' if _asked(query) else 'runs in real time'},"
+                f" and `{CACHE}` is off",
+                f"remove `{CACHE}`" + (", or set `async_progress: false`" if _asked(query) else ""),
+                origin.at("spark", CACHE),
             )
 
 

@@ -315,32 +315,6 @@ def setting_of_the_process(subject: Subject) -> Iterator[Finding]:
 
 
 @rule(
-    "TRIGGER001",
-    "warning",
-    wrong="""
-    pipeline: nightly
-    sources: {lines: {type: files, path: in, format: text, max_files_per_trigger: 100}}
-    sinks: {out: {of: lines, type: console}}
-    queries: {lines: {trigger: once}}
-    """,
-    right="""
-    pipeline: nightly
-    sources: {lines: {type: files, path: in, format: text, max_files_per_trigger: 100}}
-    sinks: {out: {of: lines, type: console}}
-    queries: {lines: {trigger: available_now}}
-    """,
-)
-def once_is_deprecated(subject: Subject) -> Iterator[Finding]:
-    """`once` takes everything in one batch, and Spark has deprecated it.
-
-    `available_now` honours rate limits, moves the watermark from batch to batch and ends with a last empty batch.
-    """
-    for query in subject.pipeline.queries:
-        if query.trigger.kind == "once":
-            yield (f"query `{query.name}` uses the trigger `once`", "use `available_now`", query.origin.at("trigger"))
-
-
-@rule(
     "PROJECT005",
     wrong="""
     pipeline: afar

@@ -1,0 +1,76 @@
+"""`penstock run` in a process of its own, and kill -9 of it at a moment that nobody chose."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.checkpoint.read import batches
+from penstock.storage import LocalStorage
+
+PENSTOCK = str(Path(sys.executable).with_name("penstock"))
+_START_SECONDS = 240
+_END_SECONDS = 60
+
+
+def run_and_kill(root: Path, checkpoints: Sequence[Path], within_seconds: float, dice: random.Random) -> None:
+    """Runs a project until one of these checkpoints, any, has a new batch; within so many seconds from then it crashes.
+
+    Half the crashes take the driver alone, whose JVM lives on for a moment; the others take the machine.
+    """
+    awaited = dice.choice(checkpoints)
+    before = last_commit(awaited)
+    log = root / "run.log"
+    with log.open("w") as said:
+        process = subprocess.Popen([PENSTOCK, "run"], cwd=root, stdout=said, stderr=said)
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while last_commit(awaited) == before:
+            assert process.poll() is None, f"ended by itself: {log.read_text()}"
+            assert time.monotonic() < deadline, f"no batch was committed: {log.read_text()}"
+            time.sleep(0.01)
+        time.sleep(dice.uniform(0, within_seconds))
+        assert process.poll() is None, f"ended by itself: {log.read_text()}"
+    finally:
+        kill(process, with_jvm=dice.random() < 0.5)
+
+
+def kill(process: subprocess.Popen[bytes], *, with_jvm: bool) -> None:
+    """The driver, and the JVM that it has started or not; nothing, where it has ended by itself.
+
+    Returns when the JVM is gone too: what it still commits is not taken for the work of the next run.
+    """
+    if process.poll() is not None:
+        return
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + _END_SECONDS
+    for child in children:
+        if with_jvm:
+            os.kill(int(child), signal.SIGKILL)
+        while Path(f"/proc/{child}/exe").exists():
+            assert time.monotonic() < deadline, "the JVM outlives its driver"
+            time.sleep(0.02)
+
+
+def run_to_the_end(root: Path) -> None:
+    """Takes all that is there."""
+    once = [PENSTOCK, "run", "--once", "--json"]
+    ended = subprocess.run(once, cwd=root, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def written(checkpoint: Path, log: str) -> list[int]:
+    """The batches in one of its logs, oldest first."""
+    return sorted(batches(LocalStorage(), str(checkpoint), log))
+
+
+def last_commit(checkpoint: Path) -> int:
+    return max(written(checkpoint, "commits"), default=-1)
