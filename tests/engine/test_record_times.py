@@ -19,7 +19,7 @@ def kafka(**keys: object) -> Kafka:
 
 
 def operators(rows) -> list[str]:
-    return [line.lstrip("+- :").split(" ")[0].rstrip("~") for line in plan_of(rows).splitlines()]
+    return [line.lstrip("+- :~").split(" ")[0] for line in plan_of(rows).splitlines()]
 
 
 def plan_of(rows) -> str:

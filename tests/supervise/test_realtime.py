@@ -61,7 +61,7 @@ def watched(root, start_engine, is_enough):
 def test_each_batch_tells_how_late_its_records_came_and_the_pause_before_it(project_at, start_engine, kafka, topic):
     given, taken = topic(), topic()
     text = PIPELINE.replace("SERVERS", kafka.servers).replace("GIVEN", given).replace("TAKEN", taken)
-    root = project_at(f"{text}queries: {{even: {{trigger: {{real_time: 5 seconds}}}}}}\n")
+    root = project_at(f"{text}queries: {{even: {{trigger: {{real_time: 5 seconds}}, mode: update}}}}\n")
     ended = Event()
 
     def feed():
