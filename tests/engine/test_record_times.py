@@ -38,7 +38,7 @@ def test_records_are_timed_before_they_are_decoded_and_stay_what_they_are(spark,
     assert "topic#" not in plan.rpartition("StreamingRelationV2")[0], "what nobody asks for is not copied"
 
 
-def test_a_clock_of_each_row_is_not_a_constant(spark):
+def test_rows_are_handed_on_as_they_are(spark):
     records = spark.range(3).selectExpr("id", "current_timestamp() AS timestamp")
     assert observed(records, "orders").columns == records.columns
     assert [row.id for row in observed(records, "orders").collect()] == [0, 1, 2]
