@@ -149,6 +149,11 @@ class ProgressFacts:
         return max(self.times.values(), key=lambda one: (one.p99_ms, one.max_ms), default=None)
 
     @property
+    def phases(self) -> Mapping[str, int]:
+        """What the batch spent its time with, in milliseconds, by Spark's own names."""
+        return self.raw.get("durationMs") or {}
+
+    @property
     def refused(self) -> int:
         """Rows that were bad and did not go on."""
         return sum(counts.get("refused", 0) for counts in self.checks.values())

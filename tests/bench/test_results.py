@@ -34,7 +34,7 @@ RUNS = [
 
 @pytest.fixture
 def summed():
-    return summary("w", "a <title>", RUNS, "floor", "penstock", [("flink", "it cannot be had")])
+    return summary("w", "a <title>", RUNS, "floor", ["penstock"], [("flink", "it cannot be had")])
 
 
 def test_runs_that_do_not_count_are_in_no_figure(summed):
@@ -49,18 +49,27 @@ def test_runs_that_do_not_count_are_in_no_figure(summed):
 
 def test_ours_is_compared_with_each_other(summed):
     found = {(one.theirs, one.figure): one.ratio for one in summed.comparisons}
-    assert set(found) == {(theirs, figure) for theirs in ("floor", "tuned") for figure in ("p50", "p99", "cpu")}
+    assert set(found) == {(theirs, figure) for theirs in ("floor", "tuned") for figure in ("p50", "p95", "p99", "cpu")}
     assert found["tuned", "p50"].median == pytest.approx(0.85)
     assert found["tuned", "p50"].rounds == 2
 
 
+def test_each_of_ours_is_compared_with_the_others_alone():
+    runs = [run("penstock", 1, 10.0), run("realtime", 1, 1.0), run("tuned", 1, 20.0)]
+    found = summary("w", "", runs, "floor", ["penstock", "realtime"]).comparisons
+    assert [(one.ours, one.theirs) for one in found if one.figure == "p50"] == [
+        ("penstock", "tuned"),
+        ("realtime", "tuned"),
+    ]
+
+
 def test_without_a_floor_every_round_is_kept():
     runs = [one for one in RUNS if one.contender != "floor"]
-    assert summary("w", "", runs, "floor", "penstock").dropped_rounds == ()
+    assert summary("w", "", runs, "floor", ["penstock"]).dropped_rounds == ()
 
 
 def test_a_contender_none_of_whose_runs_counts_has_no_line():
-    assert summary("w", "", [run("tuned", 1, 1.0, "it failed")], "floor", "penstock").lines == ()
+    assert summary("w", "", [run("tuned", 1, 1.0, "it failed")], "floor", ["penstock"]).lines == ()
 
 
 def test_the_table_and_its_notes(summed):
@@ -73,16 +82,19 @@ def test_the_table_and_its_notes(summed):
         "left out, for the floor drifted: round 3",
     ]
     assert report.comparison_texts(summed)[1] == (
-        "penstock / tuned: p50 0.85 (0.8 to 0.9) · p99 0.85 (0.8 to 0.9) · CPU 1 (1 to 1); 2 rounds, 50%"
+        "penstock / tuned: p50 0.85 (0.8 to 0.9) · p95 0.85 (0.8 to 0.9) · p99 0.85 (0.8 to 0.9) · CPU 1 (1 to 1); "
+        "2 rounds, 50%"
     )
 
 
 def test_a_crash_and_a_pause_have_a_line_where_they_are_sought(summed):
     assert report.further_texts(summed) == []
-    runs = [replace(run("floor", 1, 1.0), recovery_seconds=0.51, pause_milliseconds=12.34), run("penstock", 1, 1.0)]
-    assert report.further_texts(summary("w", "", runs, "floor", "penstock")) == [
+    floor = replace(run("floor", 1, 1.0), recovery_seconds=0.51, pause_milliseconds=12.34)
+    runs = [floor, replace(run("penstock", 1, 1.0), log_milliseconds=6.5)]
+    assert report.further_texts(summary("w", "", runs, "floor", ["penstock"])) == [
         "until it went on after the crash: floor 0.5 s",
         "longest time without an answer: floor 12.3 ms",
+        "walCommit + commitOffsets of a batch: penstock 6.50 ms",
     ]
 
 
@@ -110,7 +122,7 @@ def test_every_contender_has_a_colour_of_its_own():
 
 
 def test_without_latency_there_is_no_plot():
-    assert report.plot(summary("w", "", [Run("w", "floor", 1, rows_per_second=5.0)], "floor", "penstock")) is None
+    assert report.plot(summary("w", "", [Run("w", "floor", 1, rows_per_second=5.0)], "floor", ["penstock"])) is None
 
 
 @pytest.mark.parametrize(("values", "found"), [([1.0, 99.0], (0, 2)), ([0.5], (-1, 0)), ([10.0], (1, 2))])

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.bench.contenders.all import FLOOR, OURS
+from penstock.bench.contenders.all import FLOOR
 from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.penstock import LOW
 from penstock.bench.processes import Measured, all_stats, tree
 from penstock.bench.runner import run_workload
 from penstock.bench.turn import Options
@@ -22,7 +23,7 @@ OPTIONS = Options(rounds=1, seconds=2, warm_seconds=1, rate=200, records=2_000)
 @pytest.mark.spark
 @pytest.mark.services
 def test_the_floor_and_penstock_answer_every_record(kafka):
-    floor, ours = run_workload(stateless.WORKLOAD, [FLOOR, OURS], kafka.servers, OPTIONS)
+    floor, ours = run_workload(stateless.WORKLOAD, [FLOOR, LOW], kafka.servers, OPTIONS)
     assert [floor.problem, ours.problem] == [None, None]
     assert floor.digest == ours.digest
     assert floor.answers == ours.answers == 541
@@ -43,7 +44,7 @@ def test_what_waits_is_drained_to_the_end(kafka):
 def test_a_contender_that_is_killed_goes_on(kafka):
     """The floor keeps no checkpoint: it reads everything again, and what it writes twice counts once."""
     few = replace(recovery.WORKLOAD, backlog=300)
-    for run in run_workload(few, [FLOOR, OURS], kafka.servers, OPTIONS):
+    for run in run_workload(few, [FLOOR, LOW], kafka.servers, OPTIONS):
         assert (run.problem, run.answers) == (None, 900)
         assert run.recovery_seconds > 0
         assert run.pause_milliseconds is None

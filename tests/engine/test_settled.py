@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.settled import settled
+from penstock.engine.settled import settled, spare_rules
 
 pytestmark = pytest.mark.spark
 
@@ -38,3 +38,45 @@ def test_rows_of_one_stream_start_from_an_optimised_plan(stream):
 def test_what_each_batch_must_see_for_itself_stays(stream, sql):
     rows = stream(sql)
     assert settled(rows) is rows
+
+
+RULES = "spark.sql.optimizer.excludedRules"
+FOLDING = "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
+
+
+@pytest.fixture
+def session(spark):
+    """Of a query: what it sets is its own."""
+    own = spark.newSession()
+    own.readStream.format("rate").load().createOrReplaceTempView("rates")
+    return own
+
+
+def needed_by(session):
+    return session._jsparkSession.sessionState().optimizer().nonExcludableRules().mkString(",").split(",")
+
+
+def test_rules_that_find_nothing_to_do_are_spared(session):
+    spare_rules(session.sql("SELECT value FROM rates WHERE value > 1"))
+    spared = session.conf.get(RULES).split(",")
+    assert FOLDING in spared
+    assert len(spared) > 50
+    assert not set(spared) & set(needed_by(session))
+    assert session.sql("SELECT 1 + 1 AS two").collect() == [(2,)]
+
+
+def test_rules_that_do_something_stay(session):
+    spare_rules(session.sql("SELECT value, count(*) + (1 + 1) AS n FROM rates GROUP BY value"))
+    assert FOLDING not in session.conf.get(RULES).split(",")
+
+
+def test_no_rule_is_spared_beside_a_table(session):
+    session.range(5).createOrReplaceTempView("table_beside")
+    spare_rules(session.sql("SELECT value FROM rates JOIN table_beside ON id = value"))
+    assert session.conf.get(RULES, None) is None
+
+
+def test_a_users_own_list_of_rules_wins(session):
+    session.conf.set(RULES, FOLDING)
+    spare_rules(session.sql("SELECT value FROM rates"))
+    assert session.conf.get(RULES) == FOLDING

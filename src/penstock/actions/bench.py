@@ -100,7 +100,9 @@ def bench(
         for workload, taking_part, skipped in plans:
             found = run_workload(workload, taking_part, broker.servers, options, watching.on_turn, watching.on_run)
             runs += found
-            summaries.append(summary(workload.name, workload.title, found, FLOOR.name, OURS.name, skipped))
+            summaries.append(
+                summary(workload.name, workload.title, found, FLOOR.name, [one.name for one in OURS], skipped)
+            )
             watching.on_summary(summaries[-1])
     result = BenchResult(options, _machine(), tuple(runs), tuple(summaries))
     return _written(result, folder) if folder is not None else result

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.bench import answers, measure
+from penstock.bench.contenders.contender import Progress
 from penstock.bench.generate import Schedule, put_backlog
 from penstock.bench.processes import Measured, helper
 from penstock.bench.receive import Reception, read_received
@@ -38,6 +39,7 @@ class _Seen:
     outputs: list[answers.Received]
     lives: list[Measured]
     """The contender's process, and after a crash the next one."""
+    progress: Progress | None
 
 
 def paced(turn: Turn, servers: str, options: Options) -> Run:
@@ -68,7 +70,8 @@ def paced(turn: Turn, servers: str, options: Options) -> Run:
             raise Broken("the generator failed")
         lives[-1].stop()
         outputs = answers.received(workload, read_received(file))
-    return _figures(turn, _Seen(schedule, begin, first_row, outputs, lives))
+        progress = turn.contender.progress(folder)
+    return _figures(turn, _Seen(schedule, begin, first_row, outputs, lives, progress))
 
 
 def _figures(turn: Turn, seen: _Seen) -> Run:
@@ -88,6 +91,7 @@ def _figures(turn: Turn, seen: _Seen) -> Run:
         cpu_seconds_per_million=used * 1_000_000 / sent,
         peak_memory_mb=max(life.peak_memory_bytes for life in seen.lives) / 2**20,
         first_row_seconds=(seen.first_row - process.started_at) / 1_000_000,
+        log_milliseconds=seen.progress and seen.progress.log_milliseconds,
         pause_milliseconds=measure.longest_gap(list(steady.values())) if turn.workload.boundary else None,
         recovery_seconds=(min(later) - killed_at) / 1_000_000 if killed_at and later else None,
     )

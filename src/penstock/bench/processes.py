@@ -15,6 +15,8 @@ from pathlib import Path
 from penstock.bench.measure import Sample
 from penstock.engine.broker import end_with_us
 
+OUTPUT = "output.log"
+"""What a process prints, in its folder."""
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -76,7 +78,7 @@ class Measured:
     def __init__(
         self, command: Sequence[str], environ: Mapping[str, str], folder: Path, every_seconds: float = 1.0
     ) -> None:
-        self._log = folder / "output.log"
+        self._log = folder / OUTPUT
         self._every_seconds = every_seconds
         self._seen: dict[int, Stat] = {}
         self._ended = threading.Event()

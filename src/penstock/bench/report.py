@@ -11,7 +11,7 @@ from penstock.bench.results import Line, Run, Summary
 
 HEADINGS = ("", "p50", "p95", "p99", "p99.9", "max", "rows/s", "CPU", "MB", "first", "rounds")
 UNITS = "p50 to max: milliseconds · CPU: seconds for a million records · first: seconds until the first row"
-_FIGURES = {"p50": "p50", "p99": "p99", "rate": "rows/s", "cpu": "CPU"}
+_FIGURES = {"p50": "p50", "p95": "p95", "p99": "p99", "rate": "rows/s", "cpu": "CPU"}
 
 COLOURS = {
     "floor": "#6b7280",
@@ -50,14 +50,14 @@ def three_digits(value: float) -> str:
 
 
 def comparison_texts(summary: Summary) -> list[str]:
-    """A line for each other contender: `penstock / tuned: p50 1.02 (0.97 to 1.08) · …; 3 rounds, 75%`."""
+    """A line for each of ours and each other one: `penstock / tuned: p50 1.02 (0.97 to 1.08) · …; 3 rounds, 75%`."""
     texts = []
-    for theirs in dict.fromkeys(one.theirs for one in summary.comparisons):
-        found = [one for one in summary.comparisons if one.theirs == theirs]
+    for ours, theirs in dict.fromkeys((one.ours, one.theirs) for one in summary.comparisons):
+        found = [one for one in summary.comparisons if (one.ours, one.theirs) == (ours, theirs)]
         figures = " · ".join(f"{_FIGURES[one.figure]} {_ratio_text(one.ratio)}" for one in found)
         ratio = found[0].ratio
         rounds = "1 round" if ratio.rounds == 1 else f"{ratio.rounds} rounds, {ratio.confidence:.0%}"
-        texts.append(f"{found[0].ours} / {theirs}: {figures}; {rounds}")
+        texts.append(f"{ours} / {theirs}: {figures}; {rounds}")
     return texts
 
 
@@ -69,7 +69,7 @@ def _ratio_text(ratio: Ratio) -> str:
 
 
 def further_texts(summary: Summary) -> list[str]:
-    """What some workloads ask beside: how long each took to go on after a crash, and its longest pause."""
+    """What is asked beside: a micro-batch's own log; in some workloads a pause, or the time to go on after a crash."""
     back = [
         f"{line.contender} {line.recovery_seconds:.1f} s" for line in summary.lines if line.recovery_seconds is not None
     ]
@@ -78,7 +78,16 @@ def further_texts(summary: Summary) -> list[str]:
         for line in summary.lines
         if line.pause_milliseconds is not None
     ]
-    named = {"until it went on after the crash": back, "longest time without an answer": pauses}
+    logs = [
+        f"{line.contender} {three_digits(line.log_milliseconds)} ms"
+        for line in summary.lines
+        if line.log_milliseconds is not None
+    ]
+    named = {
+        "until it went on after the crash": back,
+        "longest time without an answer": pauses,
+        "walCommit + commitOffsets of a batch": logs,
+    }
     return [f"{name}: {', '.join(texts)}" for name, texts in named.items() if texts]
 
 

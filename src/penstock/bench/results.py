@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 from penstock.bench import measure
@@ -30,6 +31,8 @@ class Run:
     """From a crash until a record that came after it was answered."""
     pause_milliseconds: float | None = None
     """The longest time in which no answer came, where it is sought."""
+    log_milliseconds: float | None = None
+    """What a micro-batch takes to write down where it began and that it ended, on average."""
 
     @property
     def pace(self) -> float:
@@ -50,6 +53,7 @@ class Line:
     first_row_seconds: float
     recovery_seconds: float | None = None
     pause_milliseconds: float | None = None
+    log_milliseconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,12 @@ class Summary:
 
 
 def summary(
-    workload: str, title: str, runs: Iterable[Run], floor: str, ours: str, skipped: Iterable[tuple[str, str]] = ()
+    workload: str,
+    title: str,
+    runs: Iterable[Run],
+    floor: str,
+    ours: Sequence[str],
+    skipped: Iterable[tuple[str, str]] = (),
 ) -> Summary:
     """Without the runs that failed or whose result differs, and without the rounds in which the floor drifted."""
     given = list(runs)
@@ -97,7 +106,7 @@ def summary(
         workload,
         title,
         tuple(line for line in lines if line.rounds),
-        tuple(_comparisons(ours, [name for name in names if name != ours], steady)),
+        tuple(_comparisons(ours, [name for name in names if name not in ours], steady)),
         tuple(sorted(rounds - kept)),
         tuple(run for run in given if run.problem is not None),
         tuple(skipped),
@@ -117,6 +126,7 @@ def _line(contender: str, runs: list[Run]) -> Line:
         _median(run.first_row_seconds for run in runs),
         _median_if_any(run.recovery_seconds for run in runs),
         _median_if_any(run.pause_milliseconds for run in runs),
+        _median_if_any(run.log_milliseconds for run in runs),
     )
 
 
@@ -129,18 +139,18 @@ def _median_if_any(values: Iterable[float | None]) -> float | None:
     return statistics.median(given) if given else None
 
 
-def _comparisons(ours: str, others: list[str], runs: list[Run]) -> Iterable[Comparison]:
+def _comparisons(ours: Sequence[str], others: list[str], runs: list[Run]) -> Iterable[Comparison]:
     figures: dict[str, Callable[[Run], float | None]] = {
         "p50": lambda run: run.latency.p50 if run.latency else None,
+        "p95": lambda run: run.latency.p95 if run.latency else None,
         "p99": lambda run: run.latency.p99 if run.latency else None,
         "rate": lambda run: None if run.latency else run.rows_per_second,
         "cpu": lambda run: run.cpu_seconds_per_million,
     }
-    for theirs in others:
-        for figure, value in figures.items():
-            of = {
-                name: {run.round: found for run in runs if run.contender == name and (found := value(run))}
-                for name in (ours, theirs)
-            }
-            if ratio := measure.paired_ratio(of[ours], of[theirs]):
-                yield Comparison(ours, theirs, figure, ratio)
+    for one, theirs, figure in product(ours, others, figures):
+        of = {
+            name: {run.round: found for run in runs if run.contender == name and (found := figures[figure](run))}
+            for name in (one, theirs)
+        }
+        if ratio := measure.paired_ratio(of[one], of[theirs]):
+            yield Comparison(one, theirs, figure, ratio)

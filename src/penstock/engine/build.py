@@ -14,7 +14,7 @@ from penstock.engine import record_times, records, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine, active
-from penstock.engine.settled import settled
+from penstock.engine.settled import settled, spare_rules
 from penstock.facts import Operator
 from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
@@ -284,6 +284,8 @@ def start(
         rows = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
     if not built.is_stateful and all(source.spec.settles for source in pipeline.sources_of(query.name)):
         rows = settled(rows)
+    if native and sink.spec.plans_nothing:
+        spare_rules(rows)
     writer = rows.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
     if interval is not None:

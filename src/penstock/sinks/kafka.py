@@ -99,6 +99,7 @@ class Kafka(SinkSpec, KafkaAddress):
         "at-least-once", f"a crash repeats at most the last batch; the header `{RECORD_ID}` tells repeats"
     )
     takes_async_progress: ClassVar[bool] = True
+    plans_nothing: ClassVar[bool] = True
     example: ClassVar[str] = "{of: alerts, type: kafka, servers: 'localhost:9092', topic: alerts, key: [card_id]}"
 
     @model_validator(mode="after")

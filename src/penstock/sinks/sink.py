@@ -42,6 +42,8 @@ class SinkSpec(Part):
     passes_over: ClassVar[bool] = False
     """Does Spark's own sink leave a batch that it has uncomputed, and with it the batch's state?"""
 
+    plans_nothing: ClassVar[bool] = False
+    """Does Spark's own sink only take rows, without queries of its own beside them?"""
     takes_async_progress: ClassVar[bool] = False
     """Can progress be written down beside the work? Spark allows it of Kafka's sink."""
 

@@ -43,6 +43,8 @@ class QueryView:
     """By source or step, the rows that became dead letters."""
     read: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """By source, the rows that were read and the place up to which."""
+    phases: Mapping[str, int] = field(default_factory=dict)
+    """What its batches spent their time with, in milliseconds."""
     restarts: int = 0
     last: ProgressFacts | None = None
     pause_ms: int | None = None
@@ -71,6 +73,7 @@ class QueryView:
             "late_groups": self.late_groups,
             "bad_rows": self.bad_rows,
             "checks": dict(self.checks),
+            "milliseconds": dict(self.phases),
             "restarts": self.restarts,
             "last_batch": last and last.batch,
             "watermark": last and last.watermark,
@@ -169,6 +172,7 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
             pause_ms=pause,
             longest_pause_ms=max(pauses, default=None),
             under_way=0,
+            phases=_added(view.phases, progress.phases),
             last=progress,
         )
     if active:

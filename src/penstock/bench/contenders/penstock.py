@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
 
-from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.contender import Contender, Launch, Progress
 from penstock.bench.job import Job
+from penstock.bench.processes import OUTPUT
 from penstock.bench.workloads.workload import Workload
 from penstock.triggers import Latency
 
@@ -73,5 +75,15 @@ def no_real_time(workload: Workload) -> str | None:
     return None
 
 
-LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, "low"))
+def progress(folder: Path) -> Progress | None:
+    """From the result that `penstock run --json` ends with."""
+    said = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+    try:
+        (query,) = json.loads(said[said.index("{") :])["queries"]
+    except ValueError:  # it was killed, or said something else
+        return None
+    return Progress(query["batches"], query["milliseconds"]) if query["batches"] else None
+
+
+LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, "low"), progress=progress)
 REAL_TIME = Contender("realtime", "Penstock, `latency: realtime`", partial(launch, "realtime"), cannot=no_real_time)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -11,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.contender import Contender, Launch, Progress
 from penstock.bench.job import Job
 from penstock.bench.workloads.all import named
 from penstock.bench.workloads.workload import Workload
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_PROGRESS = "progress.json"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,22 @@ def run(job: Job, tuning: Tuning) -> None:
         writer = writer.trigger(processingTime=workload.trigger)
     if not job.drains and not workload.keeps_state and workload.reads == "topic":
         writer = writer.options(**tuning.stateless_options)
-    writer.start().awaitTermination()
+    query = writer.start()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
+    try:
+        query.awaitTermination()
+    finally:
+        (Path(job.folder) / _PROGRESS).write_text(json.dumps([one["durationMs"] for one in query.recentProgress]))
+
+
+def progress(folder: Path) -> Progress | None:
+    """Of the newest batches, a hundred at most."""
+    with contextlib.suppress(FileNotFoundError):
+        batches: list[dict[str, int]] = json.loads((folder / _PROGRESS).read_text())
+        phases = dict.fromkeys(phase for batch in batches for phase in batch)
+        spent = {phase: sum(batch.get(phase, 0) for batch in batches) for phase in phases}
+        return Progress(len(batches), spent) if batches else None
+    return None
 
 
 def records_of(spark: SparkSession, workload: Workload, job: Job) -> DataFrame:
@@ -121,7 +139,7 @@ def no_shuffle(workload: Workload) -> str | None:
 
 
 def _contender(name: str, title: str, tuning: Tuning) -> Contender:
-    return Contender(name, title, partial(launch, tuning), prepare=partial(prepare, tuning))
+    return Contender(name, title, partial(launch, tuning), progress=progress, prepare=partial(prepare, tuning))
 
 
 DEFAULTS = _contender("pyspark", "plain PySpark at its defaults", Tuning())
