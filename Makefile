@@ -35,7 +35,7 @@ docs: setup  ## writes the generated pages of docs/ anew
 
 bench: setup  ## `check --fast` on 50 pipelines, then a short form of `penstock bench`; under 15 minutes
 	@$(BIN)/python scripts/bench_check.py
-	@$(BIN)/penstock bench stateless keyed-count drain --contenders floor,tuned,penstock --seconds 8 --warm 8 --records 200000
+	@$(BIN)/penstock bench stateless keyed-count drain --contenders floor,tuned,penstock --rounds 2 --seconds 8 --warm 8 --records 200000
 
 performance:  ## measures all figures of docs/performance.md anew; two hours
 	@sh scripts/setup.sh tests

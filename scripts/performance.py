@@ -47,7 +47,7 @@ MEASUREMENTS = (
     Measurement("realtime-keyed", "keyed-count --contenders floor,realtime,flink --rounds 3 --warm 60", True),
     Measurement("realtime-10k", "stateless --contenders floor,realtime,flink --rounds 3 --warm 60 --rate 10000", True),
     Measurement("boundary", "boundary --contenders realtime --rounds 3 --warm 30"),
-    Measurement("udf", "udf --contenders penstock,flink --rounds 3 --warm 40"),
+    Measurement("udf", "udf --contenders penstock,flink,flink-tuned --rounds 3 --warm 40"),
 )
 _BLOCK = re.compile(r"(<!-- measured: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

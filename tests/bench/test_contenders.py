@@ -77,10 +77,19 @@ def test_flink_replaces_rows_by_key_and_ends_where_it_drains():
 
 def test_flink_finds_the_functions_of_a_workload(monkeypatch):
     monkeypatch.setattr(flink, "_jars", lambda: ())
-    assert flink.launch(named("udf"), JOB).environ == {"PYTHONPATH": "/folder"}
+    assert flink.SQL.launch(named("udf"), JOB).environ == {"PYTHONPATH": "/folder"}
     assert flink.settings(named("udf"), JOB)["python.files"] == "/folder/scoring.py,/folder/for_flink.py"
-    assert flink.launch(named("stateless"), JOB).environ == {"PYTHONPATH": ""}
+    assert flink.SQL.launch(named("stateless"), JOB).environ == {"PYTHONPATH": ""}
     assert "python.files" not in flink.settings(named("stateless"), JOB)
+
+
+def test_flink_is_tuned_where_it_runs_python(monkeypatch):
+    monkeypatch.setattr(flink, "_jars", lambda: ())
+    bundles = "python.fn-execution.bundle.time"
+    assert bundles in flink.TUNED.launch(named("udf"), JOB).command[-1]
+    assert bundles not in flink.SQL.launch(named("udf"), JOB).command[-1]
+    assert flink.TUNED.cannot(named("stateless")) == "without functions in Python it is the same as `flink`"
+    assert flink.TUNED.cannot(named("udf")) is None
 
 
 def test_flink_that_cannot_be_installed_is_one_problem(monkeypatch, tmp_path):

@@ -21,6 +21,7 @@ COLOURS = {
     "penstock": "#2563eb",
     "realtime": "#0891b2",
     "flink": "#7c3aed",
+    "flink-tuned": "#db2777",
 }
 """The same for a contender in every plot, whoever else takes part."""
 _OTHER, _DARK, _GREY, _PALE = "#111827", "#111827", "#6b7280", "#e5e7eb"

@@ -42,7 +42,7 @@ class Contender:
     """Puts what the process needs into the job's folder, and says how it is started."""
     cannot: Callable[[Workload], str | None] = lambda workload: None
     """Why it takes no part in a workload; None when it does."""
-    progress: Callable[[Path], Progress | None] = lambda folder: None
-    """What it left in the job's folder about its micro-batches when it ended."""
     prepare: Callable[[], None] = lambda: None
     """Fetches what it needs, before anything is measured. Raises UserError, and the contender is left out."""
+    progress: Callable[[Path], Progress | None] = lambda folder: None
+    """What it left in the job's folder about its micro-batches when it ended."""

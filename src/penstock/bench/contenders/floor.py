@@ -28,7 +28,10 @@ def loop(job: Job) -> None:
     from confluent_kafka import Producer
 
     workload = named(job.workload)
-    producer = Producer({"bootstrap.servers": job.servers, "log_level": 0, "linger.ms": 5 if job.drains else 0})
+    quick = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # records that come meanwhile go together
+    producer = Producer(
+        {"bootstrap.servers": job.servers, "log_level": 0} | ({"linger.ms": 5} if job.drains else quick)
+    )
     step = workload.model()
     for value in _from_topic(job) if workload.reads == "topic" else _from_folder(Path(job.input)):
         for fields in step(fields_of(value)):

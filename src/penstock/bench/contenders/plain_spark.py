@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.bench.contenders.contender import Contender, Launch, Progress
 from penstock.bench.job import Job
@@ -88,7 +88,9 @@ def run(job: Job, tuning: Tuning) -> None:
     try:
         query.awaitTermination()
     finally:
-        (Path(job.folder) / _PROGRESS).write_text(json.dumps([one["durationMs"] for one in query.recentProgress]))
+        told: Any = query
+        batches = [json.loads(one.json())["durationMs"] for one in told._jsq.recentProgress()]
+        (Path(job.folder) / _PROGRESS).write_text(json.dumps(batches))
 
 
 def progress(folder: Path) -> Progress | None:
