@@ -68,6 +68,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         "spark.driver.memory": "3g",  # one JVM for all tests of a run
         # Java's second compiler costs more than it gains in the minutes of a test run.
         "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+        # As where a real-time query is asked for: what its tasks have done so far is told every second.
+        "spark.executor.heartbeatInterval": "1s",
         # For tests that use Spark without a query's own session: 200 tasks and state stores take minutes.
         "spark.sql.shuffle.partitions": "2",
         # Delta's default of 50 takes seconds for each commit on two cores.

@@ -99,6 +99,21 @@ class ProcessorState:
 
 
 @dataclass(frozen=True)
+class RecordTimes:
+    """How late the records of a source came in one batch: from the time that each has until Spark had it in hand."""
+
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+    max_ms: int
+    records: int
+    """How many were looked at."""
+    first_at_ms: int
+    """When Spark had the first of them, in milliseconds since 1970."""
+    last_at_ms: int
+
+
+@dataclass(frozen=True)
 class ProgressFacts:
     """One batch of one query, as Spark reported it."""
 
@@ -122,7 +137,16 @@ class ProgressFacts:
     """By source or step: the rows that it judged, how many were `refused`, became `dead_letters`, or failed a check."""
     read: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """By source, as Spark describes it: the rows that were read, and the place up to which."""
+    times: Mapping[str, RecordTimes] = field(default_factory=dict)
+    """By source, how late its records came, where that is measured: in Real-Time Mode."""
+    run: str = ""
+    """Spark's name for what ran from one start of the query to its end."""
     raw: Mapping[str, Any] = field(repr=False, compare=False, default_factory=dict)
+
+    @property
+    def slowest(self) -> RecordTimes | None:
+        """The times of the source whose records came latest."""
+        return max(self.times.values(), key=lambda one: (one.p99_ms, one.max_ms), default=None)
 
     @property
     def phases(self) -> Mapping[str, int]:

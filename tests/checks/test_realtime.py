@@ -31,7 +31,12 @@ MISTAKES = {
         {"SINK": "out: {of: orders, type: delta, path: out}"}, "orders", "REALTIME003", "(delta)",
     ),
     "too few cores": (
-        {"SOURCE": SOURCE.replace("raw,", "raw, min_partitions: 500,")}, "orders", "REALTIME008", "500 cores",
+        {"SOURCE": SOURCE.replace("topics: [orders]", f"assign: {{WIDE: {[*range(65)]}}}")}, "orders",
+        "REALTIME008", "65 cores",
+    ),
+    "a limit for a batch": (
+        {"SOURCE": SOURCE.replace("raw,", "raw, max_offsets_per_trigger: 9, min_partitions: 2,")}, "orders",
+        "REALTIME009", "`max_offsets_per_trigger` and `min_partitions`",
     ),
     "a source that is no stream of Kafka": (
         {"SOURCE": "orders: {type: rate}", "SINK": "out: {of: orders, type: console}"}, "orders",
@@ -55,6 +60,8 @@ def test_one_problem_names_the_cause_and_what_works(project_at, start_engine, ka
         .replace("[orders]", f"[{topic()}]")
         .replace("copies", topic())
     )
+    if "WIDE" in text:
+        text = text.replace("WIDE", topic(partitions=65))
     root = project_at(text, files={"judged.py": "def shout(text):\n    return text.upper()\n"})
     found = errors_in(check(root, (), None, None if fast else start_engine).problems)
     assert [problem.code for problem in found] == [code]

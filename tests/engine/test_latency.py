@@ -11,6 +11,7 @@ from penstock.engine.latency import (
     BIRTH_SETTINGS,
     BUFFER_WAIT,
     FILE_MANAGER,
+    HEARTBEAT,
     PARTITIONS,
     async_progress,
     process_settings,
@@ -90,7 +91,17 @@ def test_quick_files_are_for_quick_words(read: Read, latency: str, quick: bool) 
 )
 def test_rows_do_not_wait_between_tasks_in_real_time(read: Read, latency: str, spark: str, asked: int) -> None:
     pipeline = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", "{}"))
-    assert process_settings([pipeline], spark) == ({BUFFER_WAIT: "1"} if asked else {})
+    assert process_settings([pipeline], spark).get(BUFFER_WAIT) == ("1" if asked else None)
+
+
+@pytest.mark.parametrize("spark", ["4.1", "4.3"])
+def test_what_lasts_for_minutes_tells_how_far_it_is_every_second(read: Read, spark: str) -> None:
+    def heartbeat(latency: str) -> str | None:
+        pipeline = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", "{}"))
+        return process_settings([pipeline], spark).get(HEARTBEAT)
+
+    assert heartbeat("realtime") == "1s"
+    assert heartbeat("low") is None
 
 
 def test_in_real_time_rows_are_updates_unless_somebody_says_otherwise(read: Read) -> None:

@@ -57,7 +57,7 @@ def needed_by(session):
 
 
 def test_rules_that_find_nothing_to_do_are_spared(session):
-    spare_rules(session.sql("SELECT value FROM rates WHERE value > 1"))
+    spare_rules(session.sql("SELECT value FROM rates WHERE value > 1L"))
     spared = session.conf.get(RULES).split(",")
     assert FOLDING in spared
     assert len(spared) > 50

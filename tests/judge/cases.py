@@ -272,10 +272,16 @@ REAL_TIME = {
 
 def _real_time() -> Iterator[Case]:
     def case(
-        name: str, sql: str, mode: str = "update", sink: str = KAFKA_SINK, every: str = "5 seconds", **more: str
+        name: str,
+        sql: str,
+        mode: str = "update",
+        sink: str = KAFKA_SINK,
+        every: str = "5 seconds",
+        source: str = KAFKA,
+        **more: str,
     ) -> Case:
         trigger = f"{{real_time: {every}}}"
-        return Case("real time", name, _streams(sql, mode, sink, trigger, f"{{{KAFKA}}}", **more))
+        return Case("real time", name, _streams(sql, mode, sink, trigger, f"{{{source}}}", **more))
 
     for name, sql in REAL_TIME.items():
         yield case(name, sql)
@@ -285,6 +291,8 @@ def _real_time() -> Iterator[Case]:
     for sink, keys in SINKS.items():
         yield case(f"project to {sink}", project, sink=keys)
     yield case("batches of a second", project, every="1 second")
+    for limit in ("max_offsets_per_trigger: 9", "min_offsets_per_trigger: 1", "min_partitions: 2"):
+        yield case(f"a source with {limit}", project, source=f"{KAFKA}, {limit}")
     yield case("a function in Python", "SELECT shout(cast(value AS STRING)) AS value FROM a",
                functions="functions: {shout: {python: 'judged_sinks:shout', returns: STRING, on_error: fail}}"
                )  # fmt: skip

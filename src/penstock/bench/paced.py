@@ -91,7 +91,7 @@ def _figures(turn: Turn, seen: _Seen) -> Run:
         cpu_seconds_per_million=used * 1_000_000 / sent,
         peak_memory_mb=max(life.peak_memory_bytes for life in seen.lives) / 2**20,
         first_row_seconds=(seen.first_row - process.started_at) / 1_000_000,
-        log_milliseconds=seen.progress and seen.progress.log_milliseconds,
+        log_milliseconds=seen.progress.log_milliseconds if seen.progress else None,
         pause_milliseconds=measure.longest_gap(list(steady.values())) if turn.workload.boundary else None,
         recovery_seconds=(min(later) - killed_at) / 1_000_000 if killed_at and later else None,
     )

@@ -110,7 +110,10 @@ def view_for(once: bool, as_json: bool) -> View:
 
 
 def live_table(snapshot: Snapshot, once: bool) -> Group:
-    """Per query: state, batch, rows in and out a second, bad rows, lag, watermark, the last batch's time."""
+    """Per query: state, batch, rows in and out a second, bad rows, lag, watermark, the last batch's time.
+
+    Where records are timed, also how late they came, and how long the pause between two batches was.
+    """
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("query", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -118,10 +121,13 @@ def live_table(snapshot: Snapshot, once: bool) -> Group:
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("watermark (UTC)", no_wrap=True)
     table.add_column("last batch", justify="right", no_wrap=True)
+    timed = any(query.last and query.last.times for query in snapshot.queries)
+    for header in ("p50 · p99", "pause") if timed else ():
+        table.add_column(header, justify="right", no_wrap=True)
     if once:
         table.add_column("taken", width=22)
     for query in snapshot.queries:
-        cells = [*_cells(query)]
+        cells = [*_cells(query), *(_time_cells(query) if timed else [])]
         table.add_row(*cells, *([_bar(query)] if once else []))
     note = (
         "stopping: batches under way commit first; Ctrl-C again ends at once" if snapshot.stopping else "Ctrl-C stops"
@@ -134,8 +140,11 @@ def _cells(query: QueryView) -> list[str | Text]:
     last = query.last
     state = Text(f"{_STATE_MARK[query.state]} {query.state}", style=_STATE_STYLE[query.state])
     name = Text.assemble((f"{query.pipeline}.", "dim"), (query.name, "bold"))
+    rows_in = f"{query.rows_in + query.under_way:,}"
+    rate = query.under_way_per_second
     if last is None:
-        return [name, state, *["–"] * 8]
+        under_way = [rows_in, "–" if rate is None else f"{rate:,.0f}"] if query.under_way else ["–", "–"]
+        return [name, state, "–", *under_way, *["–"] * 5]
     out_rate = (
         (last.rows_out or 0) * 1_000 / last.duration_ms if last.duration_ms and last.rows_out is not None else None
     )
@@ -143,14 +152,30 @@ def _cells(query: QueryView) -> list[str | Text]:
         name,
         state,
         f"{last.batch:,}",
-        f"{query.rows_in:,}",
-        f"{last.rows_processed_per_second:,.0f}",
+        rows_in,
+        f"{last.rows_processed_per_second if rate is None else rate:,.0f}",
         "–" if out_rate is None else f"{out_rate:,.0f}",
         Text(f"{query.bad_rows:,}", style="yellow") if query.bad_rows else "–",
         "–" if last.behind is None else f"{last.behind:,.0f}",
         _time_of(last.watermark),
         to_words(last.duration_ms),
     ]
+
+
+def _time_cells(query: QueryView) -> list[str]:
+    times = query.last.slowest if query.last else None
+    late = "–" if times is None else f"{to_words(times.p50_ms)} · {to_words(times.p99_ms)}"
+    return [late, "–" if query.pause_ms is None else to_words(query.pause_ms)]
+
+
+def _time_words(query: QueryView) -> list[str]:
+    """How late the records of the last batch came, and the pause before it."""
+    times = query.last.slowest if query.last else None
+    if times is None:
+        return []
+    told = {"p50": times.p50_ms, "p95": times.p95_ms, "p99": times.p99_ms, "max": times.max_ms}
+    words = [f"latency {', '.join(f'{name} {to_words(value)}' for name, value in told.items())}"]
+    return words if query.pause_ms is None else [*words, f"pause {to_words(query.pause_ms)}"]
 
 
 def _bar(query: QueryView) -> ProgressBar:
@@ -167,6 +192,7 @@ def _batch_words(query: QueryView) -> str:
     if last.rows_out is not None:
         words.append(f"{last.rows_out:,} out")
     words.append(to_words(last.duration_ms))
+    words += _time_words(query)
     if last.watermark:
         words.append(f"watermark {_time_of(last.watermark)}")
     words += _late_words(last.late_rows, last.late_groups)
@@ -191,6 +217,8 @@ def show_end(result: RunResult) -> None:
         late = "".join(f" · {words}" for words in _late_words(query.late_rows, query.late_groups))
         late += f" · {query.bad_rows:,} bad" if query.bad_rows else ""
         late += f" · {counted(query.restarts, 'restart')}" if query.restarts else ""
+        late += "".join(f" · {words}" for words in _time_words(query))
+        late += f" · {counted(query.under_way, 'row')} in a batch that did not end" if query.under_way else ""
         did = f"{counted(query.batches, 'batch')} · {counted(query.rows_in, 'row')} in · {query.rows_out:,} out{late}"
         said = f" {query.pipeline}.{query.name} {query.state}: {did}"
         out.print(Text.assemble(mark, said, (f" · {query.promise}", "dim")))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.async_progress import writer_options
 from penstock.durations import to_spark
-from penstock.engine import records, spark_problems
+from penstock.engine import record_times, records, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine, active
@@ -72,7 +72,8 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
     _require_store(engine, query, settings.get(PROVIDER, ""))
     judged: dict[str, DataFrame] = {}
     routed = routed_nodes(pipeline, query)
-    made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed))
+    in_real_time = query.trigger.kind == "real_time"
+    made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed), timed=in_real_time)
     place = routed_letters(query)
     plain = Built(query, session, made)
     if place is None:
@@ -95,10 +96,12 @@ def frames(
     samples: Mapping[str, DataFrame] | None = None,
     judged: dict[str, DataFrame] | None = None,
     carry: bool = False,
+    timed: bool = False,
 ) -> dict[str, DataFrame]:
     """The rows of a node and of all it is made from, each also a temporary view; `samples` stand in for sources.
 
     `judged` gets the rows of each node with their verdicts. `carry` hands the origin of a record on from step to step.
+    With `timed`, each batch tells how late the records of its sources came.
     """
     made: dict[str, DataFrame] = {}
     aside = pipeline.nodes[name].spec
@@ -115,8 +118,7 @@ def frames(
                 made[node.name] = records.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
-                load = node.spec.load_whole if HIDDEN in carried else node.spec.load
-                rows = samples[node.name] if samples else load(session)
+                rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, timed)
                 rows = records.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
@@ -140,6 +142,12 @@ def frames(
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
     return made
+
+
+def _loaded(session: SparkSession, source: Source, whole: bool, timed: bool) -> DataFrame:
+    if timed:
+        return source.spec.load_timed(session, partial(record_times.observed, source=source.name), whole=whole)
+    return source.spec.load_whole(session) if whole else source.spec.load(session)
 
 
 def _going_on(rows: DataFrame, node: Source | Step) -> DataFrame:

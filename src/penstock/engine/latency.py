@@ -19,6 +19,7 @@ from penstock.watermark import POLICY
 PARTITIONS = "spark.sql.shuffle.partitions"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 BUFFER_WAIT = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
+HEARTBEAT = "spark.executor.heartbeatInterval"
 BIRTH_SETTINGS = (PARTITIONS, PROVIDER, FORMAT, POLICY)
 """Settings that a checkpoint keeps for life. Spark ignores a change of some and forgets others."""
 OFF = "false"
@@ -131,9 +132,14 @@ def async_progress(
 
 def process_settings(pipelines: Sequence[Pipeline], spark: str) -> dict[str, str]:
     """What the words ask of the whole process, on a Spark such as `4.3`."""
-    is_asked = any(query.trigger.kind == "real_time" for pipeline in pipelines for query in pipeline.queries)
-    # Rows between two tasks wait for others to come along, 50 ms by default.
-    return {BUFFER_WAIT: "1"} if is_asked and "real-time aggregation" in capabilities(spark).features else {}
+    if not any(query.trigger.kind == "real_time" for pipeline in pipelines for query in pipeline.queries):
+        return {}
+    # Tasks that last for minutes tell with a heartbeat what they have done so far, every 10 s by default.
+    settings = {HEARTBEAT: "1s"}
+    if "real-time aggregation" in capabilities(spark).features:
+        # Rows between two tasks wait for others to come along, 50 ms by default.
+        settings[BUFFER_WAIT] = "1"
+    return settings
 
 
 def wants_quick_files(pipelines: Sequence[Pipeline]) -> bool:

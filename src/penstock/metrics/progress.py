@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.facts import ProgressFacts
+from penstock.facts import ProgressFacts, RecordTimes
 
 _BEHIND = "avgOffsetsBehindLatest"
 _AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 """The operators that drop groups. The others see rows."""
 
 
-def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_checks: str) -> ProgressFacts:
+def from_spark(
+    query: str, progress: Mapping[str, Any], observation: str, of_checks: str, of_times: str
+) -> ProgressFacts:
     """One batch, as facts. `observation` names the metric that counts the rows handed to the sinks.
 
-    Metrics whose name starts with `of_checks` count what a node's checks found; the node's name follows.
+    Metrics whose name starts with `of_checks` count what a node's checks found; the node's name follows. Those with
+    `of_times` tell how late the records of a source came.
     """
     sources: list[Mapping[str, Any]] = progress.get("sources") or []
     operators: list[Mapping[str, Any]] = progress.get("stateOperators") or []
-    metrics: Mapping[str, Mapping[str, int]] = progress.get("observedMetrics") or {}
+    metrics: Mapping[str, Mapping[str, Any]] = progress.get("observedMetrics") or {}
     observed = metrics.get(observation) or {}
     watermark = (progress.get("eventTime") or {}).get("watermark")
     return ProgressFacts(
@@ -44,8 +47,34 @@ def from_spark(query: str, progress: Mapping[str, Any], observation: str, of_che
             str(source.get("description")): (int(source.get("numInputRows") or 0), str(source.get("endOffset")))
             for source in sources
         },
+        times={
+            name.removeprefix(of_times): times
+            for name, told in metrics.items()
+            if name.startswith(of_times) and (times := _times(told)) is not None
+        },
+        run=str(progress.get("runId") or ""),
         raw=progress,
     )
+
+
+def pause_ms(before: ProgressFacts | None, after: ProgressFacts) -> int | None:
+    """How long no record came into Spark's hands between two batches, where one follows the other without a restart.
+
+    It is the pause of Spark only while records flow: where none was sent, the silence counts as well.
+    """
+    follows = before is not None and (before.run, before.batch + 1) == (after.run, after.batch)
+    if before is None or not follows or not before.times or not after.times:
+        return None
+    last = max(one.last_at_ms for one in before.times.values())
+    return max(0, min(one.first_at_ms for one in after.times.values()) - last)
+
+
+def _times(told: Mapping[str, Any]) -> RecordTimes | None:
+    """None for a batch without a record that has a time."""
+    if not told.get("records"):
+        return None
+    p50, p95, p99 = map(int, told["percentiles"])
+    return RecordTimes(p50, p95, p99, *(int(told[name]) for name in ("max", "records", "first", "last")))
 
 
 def _rows_out(observed: Mapping[str, int], sink: Mapping[str, Any]) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -167,6 +167,12 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
 
     def load_whole(self, spark: SparkSession) -> DataFrame:
         return self.decoded(self._records(spark, headers=True))
+
+    def load_timed(
+        self, spark: SparkSession, timed: Callable[[DataFrame], DataFrame], *, whole: bool = False
+    ) -> DataFrame:
+        records = self._records(spark, whole or "headers" in self.metadata)
+        return self.decoded(records if self.is_static else timed(records), whole)
 
     @property
     def settles(self) -> bool:

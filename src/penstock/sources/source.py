@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -73,6 +73,15 @@ class SourceSpec(Part):
     def load_whole(self, spark: SparkSession) -> DataFrame:
         """The same with all of the hidden column, as dead letters need it: `load` may leave out what costs time."""
         return self.load(spark)
+
+    def load_timed(
+        self, spark: SparkSession, timed: Callable[[DataFrame], DataFrame], *, whole: bool = False
+    ) -> DataFrame:
+        """As `load`, or `load_whole`, through `timed`: it gives back the records that it gets, as they came in.
+
+        A source that is static, or whose records have no column `timestamp`, leaves it out.
+        """
+        return self.load_whole(spark) if whole else self.load(spark)
 
     @property
     def settles(self) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from penstock.facts import ProgressFacts
+from penstock.metrics.progress import pause_ms
+from penstock.metrics.rate import Rate
 from penstock.problems import Problem
 from penstock.supervise.running import RunningQuery
 
@@ -45,6 +47,12 @@ class QueryView:
     """What its batches spent their time with, in milliseconds."""
     restarts: int = 0
     last: ProgressFacts | None = None
+    pause_ms: int | None = None
+    """How long no record was taken between the last two batches, where that is measured."""
+    longest_pause_ms: int | None = None
+    under_way: int = 0
+    """Rows of a real-time batch that has not ended yet; `rows_in` has them when it has."""
+    under_way_per_second: float | None = None
     share: float | None = None
     """How much of what waited at the start is taken, from 0 to 1, where it can be told."""
     problem: Problem | None = None
@@ -59,6 +67,7 @@ class QueryView:
             "state": self.state,
             "batches": self.batches,
             "rows_in": self.rows_in,
+            "rows_under_way": self.under_way,
             "rows_out": self.rows_out,
             "late_rows": self.late_rows,
             "late_groups": self.late_groups,
@@ -68,6 +77,9 @@ class QueryView:
             "restarts": self.restarts,
             "last_batch": last and last.batch,
             "watermark": last and last.watermark,
+            "latency": {source: asdict(times) for source, times in last.times.items()} if last else {},
+            "pause_ms": self.pause_ms,
+            "longest_pause_ms": self.longest_pause_ms,
             "problem": self.problem and self.problem.to_json(),
         }
 
@@ -111,6 +123,7 @@ def watch(
     views = {id(q): QueryView(q.pipeline, q.name, q.id, q.guarantee.promise) for q in queries}
     drain: _Drain | None = None
     refreshed: dict[int, _Drain] = {}
+    rates = {id(q): Rate() for q in queries}
     while True:
         elapsed = time.monotonic() - began
         if for_seconds is not None and elapsed >= for_seconds and not stop.asked:
@@ -124,6 +137,7 @@ def watch(
         restarts = sum(view.restarts for view in views.values())
         for query in queries:
             view = _with_share(look(query, views[id(query)], stop.asked), query)
+            view = _with_under_way(view, query, rates[id(query)], elapsed)
             views[id(query)] = view if stop.asked else _cared_for(query, view, refreshed)
         snapshot = Snapshot(elapsed, tuple(views.values()), stop.asked)
         on_snapshot(snapshot)
@@ -142,6 +156,8 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
     active = query.is_active
     view = before
     for progress in query.new_progress():
+        pause = pause_ms(view.last, progress)
+        pauses = [one for one in (view.longest_pause_ms, pause) if one is not None]
         view = replace(
             view,
             batches=view.batches + 1,
@@ -153,6 +169,9 @@ def look(query: RunningQuery, before: QueryView, stopping: bool) -> QueryView:
             checks=_added(view.checks, _checks_of(progress)),
             set_aside=_added(view.set_aside, {n: c["dead_letters"] for n, c in progress.checks.items()}),
             read={name: _further(view.read.get(name), rows, end) for name, (rows, end) in progress.read.items()},
+            pause_ms=pause,
+            longest_pause_ms=max(pauses, default=None),
+            under_way=0,
             phases=_added(view.phases, progress.phases),
             last=progress,
         )
@@ -218,6 +237,16 @@ def _further(before: tuple[int, str] | None, rows: int, end: str) -> tuple[int, 
 
 def _with_share(view: QueryView, query: RunningQuery) -> QueryView:
     return replace(view, share=1.0 if view.state == "done" else query.share)
+
+
+def _with_under_way(view: QueryView, query: RunningQuery, rate: Rate, elapsed: float) -> QueryView:
+    if view.state not in ("running", "waiting"):
+        return view  # the last that was known stays: those rows are not counted any more
+    under_way = query.under_way
+    if under_way is None:
+        return replace(view, under_way=0)
+    rate.add(elapsed, view.rows_in + under_way.rows)
+    return replace(view, under_way=under_way.rows, under_way_per_second=rate.per_second)
 
 
 class _Drain:

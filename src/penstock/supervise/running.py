@@ -14,9 +14,10 @@ from py4j.protocol import Py4JError
 
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.durations import to_milliseconds
-from penstock.engine import async_log, records
+from penstock.engine import async_log, record_times, records
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
+from penstock.engine.under_way import BatchMetrics, UnderWay
 from penstock.facts import ProgressFacts
 from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
@@ -28,6 +29,8 @@ from penstock.supervise.backlog import Backlog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_LOOK_SECONDS = 1.0
 
 
 class RunningQuery:
@@ -60,6 +63,11 @@ class RunningQuery:
         # With asynchronous progress a number of a batch may come again.
         self._last_told: int = -1
         self._last_seen = ""
+        self._metrics: BatchMetrics | None = None
+        if self._trigger.kind == "real_time":
+            self._metrics = BatchMetrics(self._started, self._built.session)
+        self._under_way: UnderWay | None = None
+        self._looked_at = 0.0
 
     @property
     def name(self) -> str:
@@ -174,7 +182,8 @@ class RunningQuery:
         executed = [one for one in self._reported_since(self._last_told) if "addBatch" in one["durationMs"]]
         newest = {int(one["batchId"]): one for one in reversed(executed)}
         self._last_told = max(newest, default=self._last_told)
-        return [from_spark(self.name, newest[n], OBSERVATION, records.OBSERVED) for n in sorted(newest)]
+        observed = (OBSERVATION, records.OBSERVED, record_times.TIMES)
+        return [from_spark(self.name, newest[n], *observed) for n in sorted(newest)]
 
     def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:
         """Newest first. Spark keeps a hundred reports, and writing one down takes time: only new ones are asked for."""
@@ -193,6 +202,14 @@ class RunningQuery:
             return batch_under_way(self._storage, self.checkpoint)
         planned = async_log.last_planned(self._started)
         return None if planned == async_log.last_committed(self._started) else planned
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """The rows that a real-time batch has read so far, some seconds old; None where Spark does not tell."""
+        if self._metrics is not None and time.monotonic() - self._looked_at >= _LOOK_SECONDS:
+            self._under_way, self._looked_at = self._metrics.look() or self._under_way, time.monotonic()
+        # A batch that Spark has reported on is under way no more.
+        return self._under_way if self._under_way and self._under_way.batch > self._last_told else None
 
     @property
     def last_commit(self) -> int:

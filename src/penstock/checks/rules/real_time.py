@@ -8,6 +8,7 @@ from penstock.checks import places, slots, triggered
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
 from penstock.facts import Operator
+from penstock.sources.kafka import Kafka
 from penstock.sources.source import SourceSpec
 from penstock.streams import called, groups_by_session, is_stateful, is_stream_stream
 
@@ -15,6 +16,8 @@ _GUIDE = "Real-time Mode"
 _SHORTEST_MS = 5_000
 _STATELESS = ("source", "project", "filter", "watermark", "union", "join")
 _WITH_STATE = ("aggregate", "distinct", "deduplicate")
+_LIMITS = ("max_offsets_per_trigger", "min_offsets_per_trigger", "max_trigger_delay", "min_partitions")
+"""What Spark refuses of a Kafka source, in the first batch only."""
 _PYTHON_OPERATORS = ("MapInPandas", "MapInArrow", "FlatMapGroupsInPandas", "FlatMapGroupsInArrow")
 
 
@@ -271,7 +274,16 @@ def real_time_batch(subject: Subject) -> Iterator[Finding]:
     guide=_GUIDE,
     wrong="""
     pipeline: quick
-    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw, min_partitions: 500}}
+    sources:
+      orders:
+        type: kafka
+        servers: localhost:9092
+        format: raw
+        assign: {orders: [
+          0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
+          28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52,
+          53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64
+        ]}
     sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
     queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
     """,
@@ -294,7 +306,43 @@ def real_time_slots(subject: Subject) -> Iterator[Finding]:
 
 def _partitions_written(source: SourceSpec) -> int | None:
     """What the text alone tells."""
-    return getattr(source, "min_partitions", None)
+    return sum(map(len, source.assign.values())) if isinstance(source, Kafka) else None
+
+
+@rule(
+    "REALTIME009",
+    kind="start",
+    guide=_GUIDE,
+    wrong="""
+    pipeline: quick
+    sources:
+      orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw, max_offsets_per_trigger: 10000}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+    right="""
+    pipeline: quick
+    sources: {orders: {type: kafka, servers: localhost:9092, topics: [orders], format: raw}}
+    sinks: {out: {of: orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {orders: {trigger: {real_time: 5 minutes}, mode: update}}
+    """,
+)
+def real_time_limits(subject: Subject) -> Iterator[Finding]:
+    """Real-Time Mode takes records as they come: a source has no limits for a batch.
+
+    What a batch will hold is not known when it begins, for it ends by the clock. And a partition has one task for the
+    whole of it, so it cannot be split.
+    """
+    for query in triggered.queries(subject, "real_time"):
+        for source in subject.pipeline.sources_of(query.name):
+            given = [name for name in _LIMITS if getattr(source.spec, name, None) is not None]
+            if given and not source.spec.is_static:
+                named = " and ".join(f"`{name}`" for name in given)
+                yield (
+                    f"query `{query.name}` runs in real time, and its source `{source.name}` has {named}",
+                    f"remove {named}, or use {triggered.slower(query)}",
+                    source.origin.at(given[0]),
+                )
 
 
 def _runs_in_real_time(operator: Operator, with_state: bool) -> bool:
