@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NOT_YET = "not yet: issue 6"
-
 
 @dataclass(frozen=True)
 class Feature:
     id: str
     what: str
-    reason: str = ""
-    """Why it has no proof."""
     rule: str = ""
     """Of what is refused or warned of: the code of the rule, whose wrong and right case are tests."""
 
@@ -28,10 +24,6 @@ class Section:
 
 def section(title: str, *features: tuple[str, str] | Feature) -> Section:
     return Section(title, tuple(one if isinstance(one, Feature) else Feature(*one) for one in features))
-
-
-def not_yet(name: str, what: str) -> Feature:
-    return Feature(name, what, reason=NOT_YET)
 
 
 def judged(name: str, what: str, rule: str) -> Feature:
@@ -228,8 +220,8 @@ SECTIONS = (
         ("trigger.once", "All in one batch, then the end (deprecated)"),
         ("trigger.available-now", "All that is there, in batches of the limited size, then the end"),
         ("trigger.available-now.watermark", "The watermark moves with each batch; an empty last one closes windows"),
-        not_yet("trigger.continuous", "Continuous processing"),
-        not_yet("trigger.real-time", "Real-Time Mode"),
+        ("trigger.continuous", "Continuous processing"),
+        ("trigger.real-time", "Real-Time Mode"),
     ),
     section(
         "Managing and monitoring queries",
@@ -264,8 +256,12 @@ SECTIONS = (
         ("async.progress", "Offsets are logged beside the work"),
         ("async.interval", "How often they are logged"),
         ("async.switch-off", "Going back to a log of every batch"),
-        not_yet("continuous.operations", "Which operations, sources and sinks are for continuous processing"),
-        not_yet("continuous.switch", "A checkpoint serves both ways of running"),
-        not_yet("continuous.slots", "It needs a core for each partition"),
+        judged("continuous.operations", "Which operations are for continuous processing", "CONTINUOUS001"),
+        judged("continuous.clock", "It has no current time", "CONTINUOUS002"),
+        judged("continuous.sources", "Which sources are for continuous processing", "CONTINUOUS003"),
+        judged("continuous.sinks", "Which sinks are for continuous processing", "CONTINUOUS004"),
+        ("continuous.switch", "A checkpoint serves both ways of running"),
+        ("continuous.slots", "It needs a core for each partition"),
+        ("continuous.retries", "No task is run again: the query is started again from its checkpoint"),
     ),
 )  # fmt: skip

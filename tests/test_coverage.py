@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.checks.runner import rules
-from tests.features import NOT_YET, SECTIONS
+from tests.features import SECTIONS
 from tests.proofs import proofs
 
 FEATURES = {feature.id: feature for section in SECTIONS for feature in section.features}
@@ -15,17 +15,9 @@ def test_every_feature_is_listed_once() -> None:
     assert len(FEATURES) == sum(len(section.features) for section in SECTIONS)
 
 
-def test_every_feature_is_proved_or_says_why_not() -> None:
+def test_every_feature_is_proved() -> None:
     proved = {proof.feature for proof in proofs()} | {name for name, feature in FEATURES.items() if feature.rule}
-    assert [name for name, feature in FEATURES.items() if name not in proved and not feature.reason] == []
-
-
-def test_only_what_is_not_built_yet_goes_without_a_proof() -> None:
-    excused = {name for name, feature in FEATURES.items() if feature.reason}
-    assert {FEATURES[name].reason for name in excused} == {NOT_YET}
-    assert all(
-        name.startswith(("trigger.continuous", "trigger.real-time", "async.", "continuous.")) for name in excused
-    )
+    assert [name for name in FEATURES if name not in proved] == []
 
 
 def test_every_rule_that_stands_for_a_proof_has_its_cases() -> None:

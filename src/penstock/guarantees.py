@@ -1,4 +1,4 @@
-"""What a query promises about its output, and why: the weakest of its sources and its sink."""
+"""What a query promises about its output, and why: the weakest of its sources, its trigger and its sink."""
 
 from __future__ import annotations
 

@@ -74,6 +74,8 @@ class LocalStorage:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            # Hadoop keeps sums of files that it wrote, and would take the new one for broken.
+            local.with_name(f".{local.name}.crc").unlink(missing_ok=True)
             draft.replace(local)
         finally:
             draft.unlink(missing_ok=True)

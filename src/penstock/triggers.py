@@ -41,6 +41,11 @@ class Trigger:
         return self.kind in ("continuous", "real_time")
 
     @property
+    def retries_tasks(self) -> bool:
+        """Does Spark run a failed task again, on a cluster? In Continuous Processing the query ends with it."""
+        return self.kind != "continuous"
+
+    @property
     def allows_async_progress(self) -> bool:
         """May progress be written down beside the work?"""
         return self.kind in ("default", "processing_time")

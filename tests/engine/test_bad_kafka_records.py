@@ -51,3 +51,13 @@ def test_rows_are_counted_by_the_sink_itself(project_at, run_once, kafka, topic)
     result = run_once(root)
     assert (result.queries[0].rows_in, result.queries[0].rows_out) == (200, 99)
     assert len(consume(kafka.servers, out)) == 99
+
+
+def test_another_failure_is_not_taken_for_a_bad_record(project_at, run_once, kafka, topic):
+    into, out = topic(), topic()
+    text = PIPELINE.format(servers=kafka.servers, into=into, out=out)
+    root = project_at(text.replace("cents > 100", "cents > 100 OR CAST(raise_error('too cheap') AS BOOLEAN)"))
+    produce(kafka.servers, into, ['{"id": 1, "cents": 200}', '{"id": 2, "cents": 50}'])
+    (problem,) = run_once(root).problems
+    assert problem.code == "RUN001"
+    assert "too cheap" in problem.message

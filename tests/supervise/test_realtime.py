@@ -28,6 +28,7 @@ sinks: {out: {of: even, type: kafka, servers: SERVERS, topic: TAKEN}}
 
 @pytest.mark.spark
 @pytest.mark.services
+@pytest.mark.covers("trigger.real-time")
 def test_rows_leave_before_their_batch_ends(project_at, running, kafka, topic):
     given, taken = topic(), topic()
     produce(kafka.servers, given, ['{"id": 0}', '{"id": 1}'])

@@ -35,10 +35,16 @@ def test_all_queries_of_a_process_count(held: list[int], cores: int, said: str |
 
 @pytest.mark.spark
 @pytest.mark.services
-def test_the_partitions_of_a_topic_are_asked_for(project_at, start_engine, run_once, kafka, topic):
+@pytest.mark.covers("continuous.slots")
+@pytest.mark.parametrize(
+    ("how", "place"),
+    [("latency: realtime", (2, 10)), ("queries: {orders: {trigger: {continuous: 1 second}}}", (2, 29))],
+    ids=["real time", "continuous"],
+)
+def test_the_partitions_of_a_topic_are_asked_for(project_at, start_engine, run_once, kafka, topic, how, place):
     text = f"""
     pipeline: wide
-    latency: realtime
+    {how}
     sources: {{orders: {{type: kafka, servers: "{kafka.servers}", topics: [{topic(partitions=9)}], format: raw}}}}
     sinks: {{out: {{of: orders, type: kafka, servers: "{kafka.servers}", topic: {topic()}}}}}
     """
@@ -46,7 +52,7 @@ def test_the_partitions_of_a_topic_are_asked_for(project_at, start_engine, run_o
     (problem,) = errors_in(check(root, (), None, start_engine).problems)
     assert problem.code == "REALTIME008"
     assert "9 cores are needed, and there are 2" in problem.message
-    assert (problem.where.line, problem.where.column) == (2, 10)
+    assert (problem.where.line, problem.where.column) == place
     assert run_once(root).ok, "taken in batches, as --once does, it needs no more than others"
     with pytest.raises(UserError, match="REALTIME008"):
         run_once(root, once=False, for_seconds=5)

@@ -75,8 +75,9 @@ def _encoding(storage: Storage, checkpoint: str) -> str:
     batch = last_batch(storage, checkpoint, "offsets")
     if batch is None:
         return "unsaferow"
-    lines = storage.read_text(join(checkpoint, "offsets", str(batch))).splitlines()
-    return str(json.loads(lines[1]).get("conf", {}).get(_ENCODING, "unsaferow"))
+    # Continuous Processing leaves the second line empty.
+    _, said, *_ = storage.read_text(join(checkpoint, "offsets", str(batch))).splitlines()
+    return str(json.loads(said or "{}").get("conf", {}).get(_ENCODING, "unsaferow"))
 
 
 class _Family:

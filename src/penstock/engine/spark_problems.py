@@ -25,6 +25,8 @@ _LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 _JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error)(?:: |$)")
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+_NO_RETRY = "does not support task retry"
+"""What Continuous Processing says of a task that failed before, without saying why."""
 _FIXES = {
     "UNRESOLVED_COLUMN": "use a column that the step's inputs have",
     "TABLE_OR_VIEW_NOT_FOUND": "name a source or step of the pipeline, or declare the table as a source",
@@ -44,8 +46,8 @@ def while_building(error: Exception, node: Source | Step, nodes: Mapping[str, So
     """What went wrong when the rows of a source or a step were declared to Spark, or looked at."""
     if not is_spark_error(error):
         return _in_user_code(error, node)
-    if nodes and FAILED in str(error):
-        return bad_record(str(error), nodes)
+    if nodes and (told := _told_record(str(error))):
+        return bad_record(told, nodes)
     where = _place(error, node)
     code = {"Source": "SPARK001", "Step": "SPARK002"}[type(node).__name__]
     noun = type(node).__name__.lower()
@@ -129,19 +131,29 @@ def _in_user_code(error: Exception, node: Source | Step) -> Problem:
 def query_failed(error: Exception, query: Query, pipeline: Pipeline, session: SparkSession, mask: Mask) -> Problem:
     """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
     said = list(causes(error)) or [str(error)]
-    # With the brace: Spark shows the plan too, in which the words stand without a record.
-    if told := next((text for text in said if f"{FAILED}{{" in text), None):
+    if told := next((record for text in said if (record := _told_record(text))), None):
         problem = bad_record(told, pipeline.nodes, session)
         return replace(problem, message=mask(problem.message))
     unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
     message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
-    fix = "mend the cause and run again: it goes on from the last committed batch"
+    cause = "the cause, which `.penstock/spark.log` tells," if _NO_RETRY in message else "the cause"
+    fix = f"mend {cause} and run again: it goes on from the last committed batch"
     return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
 
 
-def bad_record(text: str, nodes: Mapping[str, Source | Step], session: SparkSession | None = None) -> Problem:
+def _told_record(text: str) -> dict[str, Any] | None:
+    """What a query says of the record that it stopped at. Where Spark shows the plan too, the words are in pieces."""
+    for rest in text.split(FAILED)[1:]:
+        with contextlib.suppress(ValueError):
+            told: dict[str, Any] = json.JSONDecoder().raw_decode(rest)[0]
+            return told
+    return None
+
+
+def bad_record(
+    told: Mapping[str, Any], nodes: Mapping[str, Source | Step], session: SparkSession | None = None
+) -> Problem:
     """A record that `fail` stops at: which, where it is, and why it is bad. With a session it is read once more."""
-    told, _ = json.JSONDecoder().raw_decode(text[text.index(f"{FAILED}{{") + len(FAILED) :])
     node = nodes[told["node"]]
     place = {name: told[name] for name in PLACE if name in told}
     at = ", ".join(f"{key} {value}" for key, value in place.items())

@@ -228,17 +228,19 @@ class Pipeline:
         return refuses and any(sink.spec.promise.promise == "at-least-once" for sink in query.sinks)
 
     def guarantee_of(self, query: Query, sink: Sink | None = None, interval: str | None = None) -> Guarantee:
-        """What a query promises of one sink, or of all: the weakest of its sources and sinks.
+        """What a query promises of one sink, or of all: the weakest of its sources, its trigger and its sinks.
 
         With an interval, progress is written down beside the work, so often.
         """
+        handed_on = Guarantee("at-least-once", "rows leave before their batch ends, and again if it does not")
         sources = [
             Guarantee("none", f"source `{source.name}` cannot be replayed")
             for source in self.sources_of(query.name)
             if not source.spec.replayable
         ]
         sinks = [sink] if sink else query.sinks
-        return weakest([*(one.spec.promise_with(interval) for one in sinks), *sources])
+        trigger = [handed_on] if query.trigger.hands_on else []
+        return weakest([*(one.spec.promise_with(interval) for one in sinks), *trigger, *sources])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))

@@ -25,6 +25,7 @@ from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
 from penstock.references import Mask
 from penstock.storage import Storage
+from penstock.supervise.attempts import Attempts
 from penstock.supervise.backlog import Backlog
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class RunningQuery:
         self._storage, self._backlog = storage, backlog
         self._problem: Problem | None = None
         self._since = time.monotonic()
+        self._attempts = Attempts()
         self.pipeline, self.checkpoint = pipeline.name, checkpoint
         self.guarantee = guarantee
         self.max_bad_share = built.query.settings.max_bad_share
@@ -125,7 +127,10 @@ class RunningQuery:
         return self._problem
 
     def mend(self) -> bool:
-        """After a failure: lets the sources mend what they can, and tells whether to start anew."""
+        """After a failure: lets the sources mend what they can, and tells whether to start anew.
+
+        Where Spark does not run a failed task again, the whole query is started again, if not for ever.
+        """
         try:
             error = self._writer.error if self._writer and self._writer.error else self._started.exception()
         except (ConnectionError, Py4JError):
@@ -140,7 +145,9 @@ class RunningQuery:
             except Fault as fault:
                 self._problem = self._masked(fault.at(source.origin.at(*fault.keys)))
                 return False
-        return False
+        failed = self.exception
+        of_a_task = not self._trigger.retries_tasks and failed is not None and failed.code == "RUN001"
+        return of_a_task and self._attempts.another(time.monotonic())
 
     def restart(self) -> None:
         """Starts it again on its checkpoint, declared anew. A failure to do so is told by `exception`."""

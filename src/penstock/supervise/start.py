@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from penstock.checkpoint import gaps
+from penstock.checkpoint import after_continuous, gaps
 from penstock.checkpoint.lock import held
 from penstock.checkpoint.prepare import cannot_write, prepare
 from penstock.checks.rule import Disk, Subject
@@ -139,8 +139,8 @@ def _begun(
     interval = item.profile.interval if chosen.allows_async_progress else None
 
     def start(built: build.Built) -> build.Started:
-        if interval is None and chosen.kind != "continuous":  # that one goes by commits, which have no gaps to mind
-            _close_gaps(storage, checkpoint.path, query)
+        if chosen.kind != "continuous":  # that one goes by commits, which have no gaps to mind
+            _let_batches_go_on(storage, checkpoint.path, query, with_gaps=interval is not None)
         return build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen, interval)
 
     def anew() -> tuple[build.Built, build.Started]:
@@ -158,10 +158,12 @@ def _begun(
     )
 
 
-def _close_gaps(storage: Storage, checkpoint: str, query: Query) -> None:
-    """Lets Spark go on where asynchronous progress has left off. Raises UserError."""
+def _let_batches_go_on(storage: Storage, checkpoint: str, query: Query, *, with_gaps: bool) -> None:
+    """Lets Spark go on where asynchronous progress or Continuous Processing has left off. Raises UserError."""
     try:
-        gaps.close(storage, checkpoint)
+        after_continuous.complete(storage, checkpoint)
+        if not with_gaps:
+            gaps.close(storage, checkpoint)
     except gaps.NoEarlierBatch as gap:
         raise UserError(
             Problem("CHECKPOINT007", f"the checkpoint `{checkpoint}` of `{query.name}` can only be gone on with by"
