@@ -16,7 +16,7 @@ demo: setup  ## the main job on embedded parts, live
 
 test:  ## all tests, on the real engine, a real broker and a real database
 	@sh scripts/setup.sh tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 judge:  ## asks two Sparks whether they agree with every rule, and writes docs/agreement.md
 	@sh scripts/setup.sh tests

@@ -58,6 +58,29 @@ def judged(tmp_path: Path, read: Read) -> Judged:
     return judged
 
 
+_MINUTES_LONG = (
+    "cli/test_crashes.py",
+    "judge/test_judge.py",
+    "models/test_streams.py",
+    "sources/test_living.py",
+    "test_examples.py",
+    "cli/test_crashes_low.py",
+    "sinks/test_upsert.py",
+    "cli/test_processes.py",
+    "cli/test_faults.py",
+    "sinks/test_delta.py",
+    "bench/test_runner.py",
+    "bench/test_workloads.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with what takes longest: at the end, no worker waits for another."""
+    folder = Path(__file__).parent
+    rank = {folder / name: number for number, name in enumerate(_MINUTES_LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The one Spark of a test run, with the settings that a local run has."""

@@ -18,6 +18,7 @@ from pyarrow import parquet
 from penstock.checks.rule import Subject
 from penstock.checks.runner import rules
 from penstock.engine import build, resolve
+from penstock.engine.latency import FILE_MANAGER, RENAMING
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.pipeline import from_yaml, project
@@ -52,6 +53,8 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.pollingDelay": "1ms",
+    # Hadoop's other one starts processes for every file, and a batch has a dozen.
+    FILE_MANAGER: RENAMING,
     # Two rows are quicker read than code for them is compiled.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -25,8 +25,9 @@ BIRTH_SETTINGS = (PARTITIONS, PROVIDER, FORMAT, POLICY)
 OFF = "false"
 QUICK: tuple[Latency, ...] = ("realtime", "low")
 """The words for which a start may fetch a jar that makes local files quicker."""
+RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes a file of a checkpoint with one rename; Hadoop's other way starts processes for each."""
 
-_RENAMES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _REPEATS = "a crash repeats what was written in this time, and not the last batch alone"
 _TRIGGER_WHY: dict[Latency, str] = {
     "realtime": "rows leave as they come; a batch's length only says how often progress is written down",
@@ -91,7 +92,7 @@ def profile(
     chosen = chosen.overlaid({POLICY: "min"}, "with several watermarks, no input's rows are dropped for another's")
     chosen = chosen.overlaid(store, "state on disk that grows beyond memory, and writes what changed alone")
     if quick_files:
-        chosen = chosen.overlaid({FILE_MANAGER: _RENAMES}, "a checkpoint on a local disk: one rename for each file")
+        chosen = chosen.overlaid({FILE_MANAGER: RENAMING}, "a checkpoint on a local disk: one rename for each file")
     of_project = {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
     chosen = chosen.overlaid(of_project, "set by you for the project")
     chosen = chosen.overlaid(store if own.state else {}, "set by you in `state`")
