@@ -122,6 +122,7 @@ def test_a_full_disk_under_the_checkpoint_and_a_clean_resume(tmp_path, small_dis
         command = [PENSTOCK, "run", "--once", "--json"]
         ended = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)
         assert "Traceback" not in ended.stdout + ended.stderr
+        assert ended.stdout, ended.stderr
         assert time.monotonic() - began < 110
         return ended.returncode, [problem["code"] for problem in json.loads(ended.stdout)["problems"]]
 
