@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from penstock.bench.contenders.contender import Contender, Launch, Progress
@@ -84,13 +85,14 @@ def run(job: Job, tuning: Tuning) -> None:
     if not job.drains and not workload.keeps_state and workload.reads == "topic":
         writer = writer.options(**tuning.stateless_options)
     query = writer.start()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
-    try:
-        query.awaitTermination()
-    finally:
-        told: Any = query
-        batches = [json.loads(one.json())["durationMs"] for one in told._jsq.recentProgress()]
-        (Path(job.folder) / _PROGRESS).write_text(json.dumps(batches))
+    asked = Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
+    # A wait without an end could not be broken off: the JVM answers one call of a thread at a time.
+    while not asked.is_set() and not query.awaitTermination(1):
+        pass
+    told: Any = query
+    batches = [json.loads(one.json())["durationMs"] for one in told._jsq.recentProgress()]
+    (Path(job.folder) / _PROGRESS).write_text(json.dumps(batches))
 
 
 def progress(folder: Path) -> Progress | None:
