@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from xml.sax.saxutils import escape
 
 from penstock.bench.measure import Ratio
@@ -71,25 +71,24 @@ def _ratio_text(ratio: Ratio) -> str:
 
 def further_texts(summary: Summary) -> list[str]:
     """What is asked beside: a micro-batch's own log; in some workloads a pause, or the time to go on after a crash."""
-    back = [
-        f"{line.contender} {line.recovery_seconds:.1f} s" for line in summary.lines if line.recovery_seconds is not None
-    ]
-    pauses = [
-        f"{line.contender} {three_digits(line.pause_milliseconds)} ms"
-        for line in summary.lines
-        if line.pause_milliseconds is not None
-    ]
-    logs = [
-        f"{line.contender} {three_digits(line.log_milliseconds)} ms"
-        for line in summary.lines
-        if line.log_milliseconds is not None
-    ]
-    named = {
-        "until it went on after the crash": back,
-        "longest time without an answer": pauses,
-        "walCommit + commitOffsets of a batch": logs,
+    figures: dict[str, Callable[[Line], str | None]] = {
+        "until it went on after the crash": lambda line: _with_unit(line.recovery_seconds, "{:.1f} s".format),
+        "longest time without an answer": lambda line: _with_unit(line.pause_milliseconds, _milliseconds),
+        "walCommit + commitOffsets of a batch": lambda line: _with_unit(line.log_milliseconds, _milliseconds),
     }
-    return [f"{name}: {', '.join(texts)}" for name, texts in named.items() if texts]
+    texts = {
+        name: [f"{line.contender} {text}" for line in summary.lines if (text := figure(line)) is not None]
+        for name, figure in figures.items()
+    }
+    return [f"{name}: {', '.join(told)}" for name, told in texts.items() if told]
+
+
+def _with_unit(value: float | None, told: Callable[[float], str]) -> str | None:
+    return None if value is None else told(value)
+
+
+def _milliseconds(value: float) -> str:
+    return f"{three_digits(value)} ms"
 
 
 def notes(summary: Summary) -> list[str]:
