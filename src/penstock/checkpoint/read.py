@@ -64,6 +64,12 @@ def last_batch(storage: Storage, checkpoint_folder: str, log: str) -> int | None
     return max(batches(storage, checkpoint_folder, log), default=None)
 
 
+def newest_text(storage: Storage, checkpoint_folder: str, log: str) -> str | None:
+    """What is written down of the newest batch in a checkpoint's `offsets` or `commits`."""
+    newest = last_batch(storage, checkpoint_folder, log)
+    return None if newest is None else storage.read_text(join(checkpoint_folder, log, str(newest)))
+
+
 def batch_under_way(storage: Storage, checkpoint_folder: str) -> int | None:
     """Spark writes a batch's offsets before it runs and its commit after: in between, the batch is under way."""
     planned = last_batch(storage, checkpoint_folder, "offsets")

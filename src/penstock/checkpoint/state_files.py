@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from penstock.checkpoint.read import last_batch
+from penstock.checkpoint.read import newest_text
 from penstock.facts import ProcessorState, StateVariable
 from penstock.storage import Storage, join
 
@@ -72,11 +72,11 @@ def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _encoding(storage: Storage, checkpoint: str) -> str:
-    batch = last_batch(storage, checkpoint, "offsets")
-    if batch is None:
+    text = newest_text(storage, checkpoint, "offsets")
+    if text is None:
         return "unsaferow"
     # Continuous Processing leaves the second line empty.
-    _, said, *_ = storage.read_text(join(checkpoint, "offsets", str(batch))).splitlines()
+    _, said, *_ = text.splitlines()
     return str(json.loads(said or "{}").get("conf", {}).get(_ENCODING, "unsaferow"))
 
 

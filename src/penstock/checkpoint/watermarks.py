@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.checkpoint import folders
-from penstock.checkpoint.read import last_batch
+from penstock.checkpoint.read import newest_text
 from penstock.pipeline.model import Pipeline
 from penstock.storage import Storage, join
 
@@ -49,10 +49,7 @@ def watermark_ms(storage: Storage, checkpoint_folder: str) -> int:
 
 
 def _logged(storage: Storage, checkpoint_folder: str, log: str, key: str) -> int:
-    newest = last_batch(storage, checkpoint_folder, log)
-    if newest is None:
-        return 0
-    for line in storage.read_text(join(checkpoint_folder, log, str(newest))).splitlines():
+    for line in (newest_text(storage, checkpoint_folder, log) or "").splitlines():
         told = _object(line)
         if key in told:
             return int(told[key])
