@@ -37,7 +37,7 @@ bench: setup  ## `check --fast` on 50 pipelines, then a short form of `penstock 
 	@$(BIN)/python scripts/bench_check.py
 	@$(BIN)/penstock bench stateless keyed-count drain --contenders floor,tuned,penstock --rounds 2 --seconds 8 --warm 8 --records 200000
 
-performance:  ## measures all figures of docs/performance.md anew; two hours
+performance:  ## measures all figures of docs/performance.md anew; an hour and a half
 	@sh scripts/setup.sh tests
 	@$(BIN)/python scripts/performance.py
 

@@ -1,6 +1,6 @@
 """Measures what docs/performance.md tells, and writes the figures into it.
 
-`python scripts/performance.py` measures everything, which takes two hours on two cores; with names it measures those.
+`python scripts/performance.py` measures everything, which takes an hour and a half on two cores; with names it measures those.
 `--write` measures nothing: it writes what was measured last into the page.
 """
 
@@ -40,14 +40,14 @@ class Measurement:
 
 
 MEASUREMENTS = (
-    Measurement("overhead", "stateless --contenders floor,tuned,penstock --rounds 5 --warm 40"),
+    Measurement("overhead", "stateless --contenders floor,tuned,penstock --rounds 10 --starts 2 --warm 60"),
     Measurement("throughput", "drain --contenders tuned,penstock --rounds 5 --records 1000000"),
-    Measurement("keyed", "keyed-count --contenders pyspark,naive,tuned,penstock --rounds 3 --warm 40"),
-    Measurement("realtime", "stateless --contenders floor,realtime,flink --rounds 3 --warm 60"),
-    Measurement("realtime-keyed", "keyed-count --contenders floor,realtime,flink --rounds 3 --warm 60", True),
-    Measurement("realtime-10k", "stateless --contenders floor,realtime,flink --rounds 3 --warm 60 --rate 10000", True),
-    Measurement("boundary", "boundary --contenders realtime --rounds 3 --warm 30"),
-    Measurement("udf", "udf --contenders penstock,flink,flink-tuned --rounds 3 --warm 40"),
+    Measurement("keyed", "keyed-count --contenders pyspark,naive,tuned,penstock --rounds 5 --warm 40"),
+    Measurement("realtime", "stateless --contenders floor,realtime,flink --rounds 6 --warm 60"),
+    Measurement("realtime-keyed", "keyed-count --contenders realtime,flink --rounds 6 --warm 90", True),
+    Measurement("realtime-10k", "stateless --contenders realtime,flink --rounds 6 --warm 120 --rate 10000", True),
+    Measurement("boundary", "boundary --contenders realtime --rounds 3 --warm 30 --seconds 20"),
+    Measurement("udf", "udf --contenders penstock,flink,flink-tuned --rounds 6 --warm 40"),
 )
 _BLOCK = re.compile(r"(<!-- measured: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

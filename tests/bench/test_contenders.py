@@ -41,6 +41,7 @@ def test_real_time_says_why_it_takes_no_part():
 def test_real_time_has_short_batches_where_the_pause_between_two_is_sought():
     boundary = named("boundary")
     assert "trigger: {real_time: 5 seconds}" in penstock.pipeline_text(boundary, "realtime")
+    assert "trigger: {real_time: 1 hour}" in penstock.pipeline_text(named("stateless"), "realtime")
     assert "trigger" not in penstock.pipeline_text(boundary, "low")
     assert penstock.no_real_time(boundary) is None
 

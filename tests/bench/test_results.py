@@ -13,7 +13,7 @@ from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.measure import Latency
 from penstock.bench.processes import Stat, parse_stat, tree
 from penstock.bench.results import Run, summary
-from penstock.bench.runner import turns
+from penstock.bench.runner import starts, turns
 from penstock.bench.workloads.stateless import WORKLOAD
 
 
@@ -135,6 +135,16 @@ def test_each_round_begins_with_another_contender():
     order = [turn.contender.name for turn in turns(WORKLOAD, contenders, 4)]
     assert "".join(order) == "abcbcacababc"
     assert list(turns(WORKLOAD, [], 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("rounds", "times", "expected"),
+    [(1, 1, [[1]]), (4, 1, [[1, 2, 3, 4]]), (5, 2, [[1, 2, 3], [4, 5]]), (2, 9, [[1], [2]])],
+)
+def test_rounds_are_spread_over_starts(rounds, times, expected):
+    contenders = [Contender("a", "", lambda workload, job: Launch(()))]
+    found = starts(list(turns(WORKLOAD, contenders, rounds)), rounds, times)
+    assert [[turn.round for turn in some] for some in found] == expected
 
 
 def test_a_process_is_read_whatever_its_name():

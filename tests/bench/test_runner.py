@@ -15,7 +15,7 @@ from penstock.bench.contenders.penstock import LOW
 from penstock.bench.processes import Measured, all_stats, tree
 from penstock.bench.runner import run_workload
 from penstock.bench.turn import Options
-from penstock.bench.workloads import boundary, drain, files, recovery, stateless
+from penstock.bench.workloads import boundary, drain, files, keyed_count, recovery, stateless
 
 OPTIONS = Options(rounds=1, seconds=2, warm_seconds=1, rate=200, records=2_000)
 
@@ -26,7 +26,7 @@ def test_the_floor_and_penstock_answer_every_record(kafka):
     floor, ours = run_workload(stateless.WORKLOAD, [FLOOR, LOW], kafka.servers, OPTIONS)
     assert [floor.problem, ours.problem] == [None, None]
     assert floor.digest == ours.digest
-    assert floor.answers == ours.answers == 541
+    assert floor.answers == ours.answers == 1_261
     for run in (floor, ours):
         assert 0 < run.latency.p50 <= run.latency.max
         assert min(run.rows_per_second, run.cpu_seconds_per_million, run.peak_memory_mb, run.first_row_seconds) > 0
@@ -45,7 +45,7 @@ def test_a_contender_that_is_killed_goes_on(kafka):
     """The floor keeps no checkpoint: it reads everything again, and what it writes twice counts once."""
     few = replace(recovery.WORKLOAD, backlog=300)
     for run in run_workload(few, [FLOOR, LOW], kafka.servers, OPTIONS):
-        assert (run.problem, run.answers) == (None, 900)
+        assert (run.problem, run.answers) == (None, 1_700)
         assert run.recovery_seconds > 0
         assert run.pause_milliseconds is None
 
@@ -70,12 +70,33 @@ def contender(code):
 
 
 @pytest.mark.services
-def test_a_contender_that_fails_is_told_and_the_next_one_runs(kafka):
+def test_a_contender_that_fails_is_told_once_and_the_others_run(kafka):
     failing = contender("raise SystemExit('no such luck')")
-    failed, floor = run_workload(stateless.WORKLOAD, [failing, FLOOR], kafka.servers, OPTIONS)
+    failed, *others = run_workload(stateless.WORKLOAD, [failing, FLOOR], kafka.servers, replace(OPTIONS, rounds=2))
     assert "code 1" in failed.problem
     assert "no such luck" in failed.problem
-    assert floor.problem is None
+    assert [(run.contender, run.round, run.problem) for run in others] == [("floor", 1, None), ("floor", 2, None)]
+
+
+@pytest.mark.services
+def test_a_contender_has_the_modules_that_we_have(kafka, monkeypatch, tmp_path):
+    """It runs in a folder of its own, where a relative path would lead to another Spark, or to none."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"some/spark{os.pathsep}/other")
+    asked = contender("import os; raise SystemExit('it has ' + os.environ['PYTHONPATH'])")
+    (run,) = run_workload(stateless.WORKLOAD, [asked], kafka.servers, OPTIONS)
+    assert f"it has {tmp_path}/some/spark{os.pathsep}/other" in run.problem
+
+
+@pytest.mark.services
+def test_contenders_go_on_where_they_were_held(kafka):
+    """Each round is a lap of the same process, and each has answers to its own records."""
+    again = replace(FLOOR, name="again")
+    runs = run_workload(keyed_count.WORKLOAD, [FLOOR, again], kafka.servers, replace(OPTIONS, rounds=3))
+    assert [run.contender for run in runs] == ["floor", "again", "again", "floor", "floor", "again"]
+    assert {run.problem for run in runs} == {None}
+    assert [run.answers for run in runs] == [1_401, 1_401, 2_201, 2_201, 3_001, 3_001]
+    assert len({run.first_row_seconds for run in runs}) == 2, "two starts, one of each contender"
 
 
 @pytest.mark.services
@@ -106,6 +127,22 @@ def test_a_run_with_another_result_does_not_count(kafka, value, problem):
     )
     (run,) = run_workload(drain.WORKLOAD, [wrong], kafka.servers, OPTIONS)
     assert problem in run.problem
+
+
+def test_a_held_process_does_nothing_until_it_goes_on(tmp_path):
+    code = "import time\nwhile True: print(end='.', flush=True); time.sleep(0.01)"
+    process = Measured((sys.executable, "-c", code), os.environ, tmp_path, every_seconds=0.05)
+    while not process.said():
+        time.sleep(0.05)
+    process.hold()
+    (before, _), after = (len(process.said()), time.sleep(0.5)), len(process.said())
+    assert before == after
+    process.go_on()
+    while len(process.said()) == before:
+        time.sleep(0.05)
+    process.hold()
+    process.stop()
+    assert process.exit_code is not None
 
 
 def test_a_measured_process_ends_with_its_children(tmp_path):

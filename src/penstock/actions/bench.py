@@ -15,7 +15,7 @@ from penstock.bench.contenders.all import CONTENDERS, FLOOR, OURS
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.report import plot
 from penstock.bench.results import Run, Summary, summary
-from penstock.bench.runner import run_workload
+from penstock.bench.runner import run_workload, starts_anew
 from penstock.bench.turn import Options, Turn
 from penstock.bench.workloads.all import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
@@ -26,6 +26,7 @@ from penstock.version import VERSION
 
 RESULTS = "results.json"
 _START_SECONDS = 20.0
+_LAP_SECONDS = 4.0
 _WAITING_A_SECOND = 10_000
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
@@ -88,9 +89,8 @@ def bench(
         _make_folder(folder)
     able, unable = _prepared(asked)
     plans = [_plan(workload, able, unable) for workload in chosen]
-    runs_of = {workload.name: len(taking_part) * options.rounds for workload, taking_part, _ in plans}
-    expected = sum(runs_of[workload.name] * _seconds_of_run(workload, options) for workload in chosen)
-    watching.on_plan(sum(runs_of.values()), expected)
+    expected = sum(len(taking_part) * _seconds_of(workload, options) for workload, taking_part, _ in plans)
+    watching.on_plan(sum(len(taking_part) for _, taking_part, _ in plans) * options.rounds, expected)
     runs: list[Run] = []
     summaries: list[Summary] = []
     with (
@@ -150,10 +150,13 @@ def _plan(
     return workload, [contender for contender, reason in reasons if not reason], [*unable, *skipped]
 
 
-def _seconds_of_run(workload: Workload, options: Options) -> float:
-    """A guess, for people who wait: the start of a JVM, what waits, and the time that was asked for."""
+def _seconds_of(workload: Workload, options: Options) -> float:
+    """A guess, for people who wait: starts of a JVM, what waits for each, and the time that was asked for."""
     waiting = (options.records if workload.drains else workload.backlog) / _WAITING_A_SECOND
-    return _START_SECONDS + waiting + (0 if workload.drains else options.warm_seconds + options.seconds)
+    begun = options.rounds if starts_anew(workload) else min(options.starts, options.rounds)
+    if workload.drains:
+        return begun * (_START_SECONDS + waiting)
+    return begun * (_START_SECONDS + waiting + options.warm_seconds) + options.rounds * (_LAP_SECONDS + options.seconds)
 
 
 def _machine() -> dict[str, Any]:

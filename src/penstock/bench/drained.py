@@ -32,12 +32,20 @@ class Reservoir:
 
 
 def drained(turn: Turn, servers: str, reservoir: Reservoir) -> Run:
+    """One run, which is told as one when it fails."""
+    try:
+        return _drained(turn, servers, reservoir)
+    except Broken as broken:
+        return broken.run(turn)
+
+
+def _drained(turn: Turn, servers: str, reservoir: Reservoir) -> Run:
     """How fast the answers came is read from the broker's own clock afterwards: no receiver takes a core meanwhile."""
-    workload = turn.workload
+    workload, contender = turn.workload, turn.contender
     with ExitStack() as held:
         results = held.enter_context(topic(servers, workload.partitions))
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        process = starter(turn, servers, reservoir.topic, results, folder, held)()
+        process = starter(workload, contender, servers, reservoir.topic, results, folder, held)()
         deadline = time.monotonic() + _MOST_SECONDS
         while process.exit_code is None:
             if time.monotonic() > deadline:
@@ -48,7 +56,7 @@ def drained(turn: Turn, servers: str, reservoir: Reservoir) -> Run:
         process.stop()
         outputs = answers.received(workload, read_topic(servers, results))
     times = answers.Waiting(reservoir.wanted).take(outputs)
-    run = judged(turn, reservoir.wanted, outputs, times)
+    run = judged(turn, reservoir.wanted, outputs, len(times))
     steady = measure.steady_part(list(times.values()), _WARM_SHARE)
     if not steady:
         return run

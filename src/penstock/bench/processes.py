@@ -82,6 +82,7 @@ class Measured:
         self._every_seconds = every_seconds
         self._seen: dict[int, Stat] = {}
         self._ended = threading.Event()
+        self._held = False
         self.samples: list[Sample] = []
         self.started_at = time.time_ns() // 1_000
         self.killed_at: int | None = None
@@ -115,6 +116,18 @@ class Measured:
         """The end of what it printed."""
         return self._log.read_text(encoding="utf-8", errors="replace").strip()[-_LOG_CHARACTERS:]
 
+    def hold(self) -> None:
+        """Stops the clock for it and its children: they use nothing until `go_on`."""
+        self._look()
+        self._held = True
+        _signal(tree(self.pid, all_stats()), signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        if self._held:
+            _signal(tree(self.pid, all_stats()), signal.SIGCONT)
+            self._held = False
+            self._look()
+
     def kill(self) -> None:
         """Ends it and its children as a power cut does."""
         self._end_samples()
@@ -125,6 +138,7 @@ class Measured:
 
     def stop(self) -> None:
         """Asks it to end, and ends what is left of it and its children after a while."""
+        self.go_on()
         self._end_samples()
         try:
             self._process.terminate()
@@ -151,7 +165,8 @@ class Measured:
 
     def _sample(self) -> None:
         while not self._ended.is_set():
-            self._look()
+            if not self._held:
+                self._look()
             self._ended.wait(self._every_seconds)
 
     def _look(self) -> None:

@@ -33,7 +33,7 @@ Output = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Reception:
-    """What a receiver is told when it is started; the schedule comes later, on its standard input."""
+    """What a receiver is told when it is started; schedules come later, on its standard input."""
 
     workload: str
     servers: str
@@ -42,7 +42,8 @@ class Reception:
     """How many records wait before the contender starts."""
     first: int
     """When those were due."""
-    file: str
+    folder: str
+    """Where it leaves what came, a file for each schedule."""
     patience_seconds: float
     """How long to wait for answers after the last record was due."""
 
@@ -51,9 +52,10 @@ class Reception:
 
 
 def receive(told: Reception) -> None:
-    """Says when the first output came, and when all that waited is answered.
+    """Says when the first output came, and the name of a file with outputs when all that waited is answered.
 
-    Then it is told the schedule, and ends when all of that is answered or its patience is over.
+    Then it is told schedules. When all of one is answered or its patience is over, it says the name of a file with what
+    came, and waits for the next.
     """
     workload = named(told.workload)
     outputs: list[Output] = []
@@ -65,12 +67,13 @@ def receive(told: Reception) -> None:
             _take(consumer, outputs, 0.1)
         _say(str(outputs[0][0]))
         _follow(consumer, outputs, answers, 0, math.inf)
-        _say("ready")
-        schedule = Schedule(**json.loads(sys.stdin.readline()))
-        answers.expect(schedule.later_records(workload))
+        left = _leave(outputs, 0, told.folder)
         gc.disable()  # a pause of ours would count as theirs
-        _follow(consumer, outputs, answers, schedule.end, schedule.end / 1_000_000 + told.patience_seconds)
-    Path(told.file).write_bytes(b"".join(b"%d\t%s\n" % output for output in outputs))
+        for line in sys.stdin:
+            schedule = Schedule(**json.loads(line))
+            answers.expect(schedule.later_records(workload))
+            _follow(consumer, outputs, answers, schedule.end, schedule.end / 1_000_000 + told.patience_seconds)
+            left = _leave(outputs, left, told.folder)
 
 
 class Answers:
@@ -103,6 +106,14 @@ def _follow(consumer: Consumer, outputs: list[Output], answers: Answers, end: in
         # A little at a time, and only while nothing comes: what comes meanwhile would be noted too late.
         if answers.complete(outputs):
             return
+
+
+def _leave(outputs: list[Output], left: int, folder: str) -> int:
+    """Those that were not left yet, in a file whose name it says. How many are left now."""
+    file = Path(folder) / f"received-{left}"
+    file.write_bytes(b"".join(b"%d\t%s\n" % output for output in outputs[left:]))
+    _say(str(file))
+    return len(outputs)
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs contenders one after the other, round after round, and measures each in the same way."""
+"""Runs contenders in turn, round after round, and measures each in the same way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.bench.contenders.contender import Contender
 from penstock.bench.drained import Reservoir, drained
 from penstock.bench.paced import paced
 from penstock.bench.results import Run
-from penstock.bench.turn import Broken, Options, Turn
+from penstock.bench.turn import Options, Turn
 from penstock.bench.workloads.workload import Workload
 
 
@@ -21,6 +21,17 @@ def turns(workload: Workload, contenders: Sequence[Contender], rounds: int) -> I
             yield Turn(workload, contender, number + 1)
 
 
+def starts_anew(workload: Workload) -> bool:
+    """Whether each round starts its contenders anew: what a crash or the end of a batch takes is nobody else's time."""
+    return workload.drains or workload.crashes or workload.boundary is not None
+
+
+def starts(turns: Sequence[Turn], rounds: int, times: int) -> list[list[Turn]]:
+    """The turns of each start of the contenders: as many rounds each as can be."""
+    number = {one: (one - 1) * min(times, rounds) // rounds for one in range(1, rounds + 1)}
+    return [[turn for turn in turns if number[turn.round] == start] for start in sorted(set(number.values()))]
+
+
 def run_workload(
     workload: Workload,
     contenders: Sequence[Contender],
@@ -30,15 +41,27 @@ def run_workload(
     on_run: Callable[[Run], None] = lambda run: None,
 ) -> list[Run]:
     """Every contender in every round. A run that fails is told as one, and the others go on."""
+    in_order = list(turns(workload, contenders, options.rounds))
+    if workload.drains:
+        return _drained(workload, in_order, servers, options, on_turn, on_run)
+    alone = starts_anew(workload)
+    together = [[turn] for turn in in_order] if alone else starts(in_order, options.rounds, options.starts)
+    return [run for some in together for run in paced(some, servers, options, on_turn, on_run)]
+
+
+def _drained(
+    workload: Workload,
+    turns: Sequence[Turn],
+    servers: str,
+    options: Options,
+    on_turn: Callable[[Turn], None],
+    on_run: Callable[[Run], None],
+) -> list[Run]:
     runs = []
     with ExitStack() as held:
-        reservoir = Reservoir(workload, servers, options.records, held) if workload.drains else None
-        for turn in turns(workload, contenders, options.rounds):
+        reservoir = Reservoir(workload, servers, options.records, held)
+        for turn in turns:
             on_turn(turn)
-            try:
-                run = drained(turn, servers, reservoir) if reservoir else paced(turn, servers, options)
-            except Broken as broken:
-                run = Run(workload.name, turn.contender.name, turn.round, str(broken))
-            runs.append(run)
-            on_run(run)
+            runs.append(drained(turn, servers, reservoir))
+            on_run(runs[-1])
     return runs

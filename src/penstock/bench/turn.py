@@ -22,11 +22,13 @@ TICK_SECONDS = 0.1
 class Options:
     """How long and how hard."""
 
-    rounds: int = 3
-    seconds: float = 20.0
+    rounds: int = 6
+    seconds: float = 10.0
     """Measured, in each run of a workload with a rate."""
-    warm_seconds: float = 10.0
-    """Before that, not measured."""
+    warm_seconds: float = 30.0
+    """Of each start, not measured."""
+    starts: int = 1
+    """How often contenders are started anew; rounds are spread over these."""
     rate: float = 1_000.0
     records: int = 500_000
     """How many records wait for a contender that drains them."""
@@ -44,38 +46,49 @@ class Turn:
 class Broken(Exception):
     """A run that cannot be measured, in words for the table."""
 
+    def run(self, turn: Turn) -> Run:
+        return Run(turn.workload.name, turn.contender.name, turn.round, str(self))
+
 
 def starter(
-    turn: Turn, servers: str, records: str, results: str, folder: Path, held: ExitStack
+    workload: Workload,
+    contender: Contender,
+    servers: str,
+    records: str,
+    results: str,
+    folder: Path,
+    held: ExitStack,
 ) -> Callable[[], Measured]:
     """A way to start the contender in its folder: once, and again where it left off. `held` ends what was started."""
-    workload = turn.workload
     job = Job(workload.name, servers, records, results, str(folder), workload.partitions, workload.drains)
     workload.place_files(folder)
-    launch = turn.contender.launch(workload, job)
+    launch = contender.launch(workload, job)
 
     def start() -> Measured:
         every_seconds = 0.2 if workload.drains else 1.0  # a sample takes a moment that a latency could notice
-        process = Measured(launch.command, os.environ | dict(launch.environ), folder, every_seconds)
+        process = Measured(launch.command, _environ() | dict(launch.environ), folder, every_seconds)
         held.callback(process.stop)
         return process
 
     return start
 
 
+def _environ() -> dict[str, str]:
+    """Ours. A contender runs in a folder of its own, where a path of `PYTHONPATH` that is not whole leads nowhere."""
+    paths = [str(Path(one).absolute()) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    return {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
+
+
 def judged(
-    turn: Turn,
-    wanted: Sequence[tuple[int, Outcome]],
-    outputs: Sequence[answers.Received],
-    times: dict[int, int],
+    turn: Turn, wanted: Sequence[tuple[int, Outcome]], outputs: Sequence[answers.Received], answered: int
 ) -> Run:
     """Whether the run counts: every answer came, and the result is the model's."""
-    run = Run(turn.workload.name, turn.contender.name, turn.round, answers=len(times))
+    run = Run(turn.workload.name, turn.contender.name, turn.round, answers=answered)
     right = answers.digest(outcome for _, outcome in wanted)
     found = answers.digest(output.outcome for output in outputs)
     problem = None
-    if len(times) < len(wanted):
-        problem = f"{len(wanted) - len(times):,} of {len(wanted):,} answers did not come"
+    if answered < len(wanted):
+        problem = f"{len(wanted) - answered:,} of {len(wanted):,} answers did not come"
     elif found != right:
         problem = f"its result {found} is not the model's {right}"
     return replace(run, digest=found, problem=problem)

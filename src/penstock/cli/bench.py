@@ -42,9 +42,12 @@ def bench(
     contenders: Annotated[
         str, typer.Option(help="Contenders, joined with commas; all by default.", metavar="A,B", show_default=False)
     ] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="How often each contender runs.")] = _USUAL.rounds,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each run is measured.")] = _USUAL.seconds,
-    warm: Annotated[float, typer.Option(min=0, help="Seconds before that, not measured.")] = _USUAL.warm_seconds,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each contender is measured.")] = _USUAL.rounds,
+    seconds: Annotated[float, typer.Option(min=1, help="How long it is measured each time.")] = _USUAL.seconds,
+    warm: Annotated[float, typer.Option(min=0, help="Seconds before the first, not measured.")] = _USUAL.warm_seconds,
+    starts: Annotated[
+        int, typer.Option(min=1, help="How often each contender is started; the rounds are spread over these.")
+    ] = _USUAL.starts,
     rate: Annotated[float, typer.Option(min=1, help="Records a second.")] = _USUAL.rate,
     records: Annotated[int, typer.Option(min=1_000, help="Records that wait, where the rate is sought.")] = (
         _USUAL.records
@@ -64,7 +67,7 @@ def bench(
         _show_list(as_json)
         return
     gc.enable()  # a benchmark of many rounds makes rubbish enough
-    options = Options(rounds, seconds, warm, rate, records)
+    options = Options(rounds, seconds, warm, starts, rate, records)
     names = tuple(name.strip() for name in contenders.split(",") if name.strip())
     chosen = tuple(one.name for one in WORKLOADS) if all_ else tuple(workloads or ())
     with signals_raise(), _watching(as_json) as watching:

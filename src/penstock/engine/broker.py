@@ -220,7 +220,7 @@ def end_with_us(pid: int) -> subprocess.Popen[bytes]:
     """A process that ends `pid` when this one is gone, even by kill -9. Kill it before `pid` can be another's."""
     # What it reads never comes: its pipe closes when our end of it is gone.
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill "$1"', "guard", str(pid)],
+        ["/bin/sh", "-c", 'read -r _; kill "$1"; kill -CONT "$1"', "guard", str(pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -9,6 +9,9 @@ from pathlib import Path
 from penstock.bench.job import Job
 from penstock.bench.workloads.workload import Workload
 
+HELD = "3600s"
+"""So long a contender may be held between two of its turns. What waits for heartbeats must wait as long."""
+
 
 @dataclass(frozen=True)
 class Launch:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from penstock.bench.contenders import flink_job
-from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.contender import HELD, Contender, Launch
 from penstock.bench.job import Job
 from penstock.bench.workloads.workload import FlinkSql, Workload
 from penstock.cache import cache_folder
@@ -45,6 +45,7 @@ def settings(workload: Workload, job: Job) -> dict[str, str]:
         "execution.buffer-timeout.interval": "1 ms",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": (Path(job.folder) / "checkpoints").as_uri(),
+        "heartbeat.timeout": HELD,
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
     }

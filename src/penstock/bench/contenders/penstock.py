@@ -7,12 +7,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from penstock.bench.contenders.contender import Contender, Launch, Progress
+from penstock.bench.contenders.contender import HELD, Contender, Launch, Progress
 from penstock.bench.job import Job
 from penstock.bench.processes import OUTPUT
 from penstock.bench.workloads.workload import Workload
 from penstock.triggers import Latency
 
+_NO_BOUNDARY = "1 hour"
+"""So long no batch ends in a run, with all the time for which it is held."""
 _MAIN = "from penstock.cli.main import main; main()"
 
 
@@ -29,15 +31,15 @@ def pipeline_text(workload: Workload, latency: Latency = "low") -> str:
 
 def trigger_text(workload: Workload, latency: Latency) -> str | None:
     """What the query says of its trigger; None where the word for the latency says enough."""
-    if latency == "realtime" and workload.boundary:
-        return f"{{real_time: {workload.boundary}}}"
+    if latency == "realtime":
+        return f"{{real_time: {workload.boundary or _NO_BOUNDARY}}}"
     return workload.trigger
 
 
 def write_project(workload: Workload, folder: Path, latency: Latency = "low") -> None:
     """A project with this one pipeline; the files of the workload are there already."""
     files = {
-        "penstock.yaml": "name: bench\n",
+        "penstock.yaml": f"name: bench\nspark: {{spark.network.timeout: {HELD}}}\n",
         f"pipelines/{workload.query}.yaml": pipeline_text(workload, latency),
     }
     for name, text in files.items():

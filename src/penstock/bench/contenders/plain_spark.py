@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from penstock.bench.contenders.contender import Contender, Launch, Progress
+from penstock.bench.contenders.contender import HELD, Contender, Launch, Progress
 from penstock.bench.job import Job
 from penstock.bench.workloads.all import named
 from penstock.bench.workloads.workload import Workload
@@ -123,6 +123,7 @@ def session(tuning: Tuning) -> SparkSession:
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.showConsoleProgress": "false",
+        "spark.network.timeout": HELD,
         "spark.jars": ",".join(map(str, jars)),
         # The driver opens files before it reads `spark.jars`.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars if "local-fs" in jar.name),

@@ -92,7 +92,7 @@ class Workload:
     trigger: str | None = None
     """How often a batch begins; without it, as often as the contender likes."""
     boundary: str | None = None
-    """How long a batch of Real-Time Mode lasts, where the pause between two is sought; without it, five minutes."""
+    """How long a batch of Real-Time Mode lasts, where the pause between two is sought; without it, no batch ends."""
     partitions: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     """What plain PySpark must set for the job to run at all."""
