@@ -31,9 +31,15 @@ PROGRESS: dict[str, Any] = {
         "written": {"rows": 42},
         "other": {"rows": 1},
         "checks.orders": {"rows": 100, "refused": 5, "dead_letters": 4, "check.decoded": 5},
-        "times.orders": {"percentiles": [2, 4, 9], "max": 30, "records": 99, "first": 1_000, "last": 6_000},
-        "times.clicks": {"percentiles": [1, 5, 7], "max": 40, "records": 9, "first": 1_100, "last": 5_000},
-        "times.silent": {"percentiles": None, "max": None, "records": 0, "first": None, "last": None},
+        "times.orders": {
+            "bins": [{"x": x, "y": y} for x, y in ((2, 50.0), (4, 45.0), (9, 4.0), (30, 1.0))],
+            "max": 30,
+            "records": 100,
+            "first": 1_000,
+            "last": 6_000,
+        },
+        "times.clicks": {"bins": [{"x": 5, "y": 9.0}], "max": 40, "records": 9, "first": 1_100, "last": 5_000},
+        "times.silent": {"bins": None, "max": None, "records": 0, "first": None, "last": None},
     },
     "runId": "run-1",
 }
@@ -85,8 +91,8 @@ def test_what_checks_found_is_told_by_node():
 def test_how_late_records_came_is_told_by_source():
     facts = from_spark("q", PROGRESS, *NAMES)
     assert facts.times == {
-        "orders": RecordTimes(2, 4, 9, 30, 99, 1_000, 6_000),
-        "clicks": RecordTimes(1, 5, 7, 40, 9, 1_100, 5_000),
+        "orders": RecordTimes(2, 4, 9, 30, 100, 1_000, 6_000),
+        "clicks": RecordTimes(5, 5, 5, 40, 9, 1_100, 5_000),
     }
     assert facts.slowest == facts.times["orders"]
     assert from_spark("q", {}, *NAMES).slowest is None
@@ -95,7 +101,7 @@ def test_how_late_records_came_is_told_by_source():
 def batch(number: int, run: str = "run-1", **sources: tuple[int, int]) -> ProgressFacts:
     """A batch whose sources had their first and their last record at these times."""
     times = {
-        f"times.{name}": {"percentiles": [1, 1, 1], "max": 1, "records": 2, "first": first, "last": last}
+        f"times.{name}": {"bins": [{"x": 1, "y": 2.0}], "max": 1, "records": 2, "first": first, "last": last}
         for name, (first, last) in sources.items()
     }
     return from_spark("q", {"batchId": number, "runId": run, "observedMetrics": times}, *NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from penstock.facts import ProgressFacts, RecordTimes
@@ -73,8 +74,16 @@ def _times(told: Mapping[str, Any]) -> RecordTimes | None:
     """None for a batch without a record that has a time."""
     if not told.get("records"):
         return None
-    p50, p95, p99 = map(int, told["percentiles"])
-    return RecordTimes(p50, p95, p99, *(int(told[name]) for name in ("max", "records", "first", "last")))
+    bins = [(float(one["x"]), float(one["y"])) for one in told["bins"]]
+    points = (_percentile(bins, share) for share in (0.5, 0.95, 0.99))
+    return RecordTimes(*points, *(int(told[name]) for name in ("max", "records", "first", "last")))
+
+
+def _percentile(bins: list[tuple[float, float]], share: float) -> int:
+    """The smallest value of ordered bins, each with a count, that at least this share does not exceed."""
+    wanted = share * sum(count for _, count in bins)
+    counts = accumulate(count for _, count in bins)
+    return round(next(value for (value, _), count in zip(bins, counts, strict=True) if count >= wanted))
 
 
 def _rows_out(observed: Mapping[str, int], sink: Mapping[str, Any]) -> int | None:
