@@ -1,6 +1,6 @@
 """Measures what docs/performance.md tells, and writes the figures into it.
 
-`python scripts/performance.py` measures everything, which takes an hour and a half on two cores; with names it measures those.
+`python scripts/performance.py` measures everything, which takes an hour and a half; with names it measures those.
 `--write` measures nothing: it writes what was measured last into the page.
 """
 
