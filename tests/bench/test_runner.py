@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from dataclasses import replace
+from textwrap import dedent
 
 import pytest
 
@@ -154,3 +156,28 @@ def test_a_measured_process_ends_with_its_children(tmp_path):
     known = {(one.pid, one.started) for one in found}
     assert not [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]
     assert process.peak_memory_bytes > 0
+
+
+def test_nothing_is_left_of_a_held_process_when_the_bench_is_killed(tmp_path):
+    child = "import time; time.sleep(600)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{child}'], start_new_session=True)"
+    holder = f"""
+    import os, sys, time
+    from pathlib import Path
+    from penstock.bench.processes import Measured, all_stats, tree
+    process = Measured((sys.executable, "-c", {parent!r}), os.environ, Path({str(tmp_path)!r}))
+    while len(tree(process.pid, all_stats())) < 2:
+        time.sleep(0.05)
+    process.hold()
+    print(process.pid, flush=True)
+    time.sleep(600)
+    """
+    with subprocess.Popen([sys.executable, "-c", dedent(holder)], stdout=subprocess.PIPE, text=True) as bench:
+        held = tree(int(bench.stdout.readline()), all_stats())
+        assert len(held) == 2
+        bench.kill()
+    known = {(one.pid, one.started) for one in held}
+    deadline = time.monotonic() + 10
+    while left := [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)

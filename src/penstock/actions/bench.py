@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from penstock.bench.contenders.all import CONTENDERS, FLOOR, OURS
 from penstock.bench.contenders.contender import Contender
+from penstock.bench.entrant import BESIDE_SECONDS
 from penstock.bench.report import plot
 from penstock.bench.results import Run, Summary, summary
 from penstock.bench.runner import run_workload, starts_anew
@@ -26,7 +27,6 @@ from penstock.version import VERSION
 
 RESULTS = "results.json"
 _START_SECONDS = 20.0
-_LAP_SECONDS = 4.0
 _WAITING_A_SECOND = 10_000
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
@@ -156,7 +156,8 @@ def _seconds_of(workload: Workload, options: Options) -> float:
     begun = options.rounds if starts_anew(workload) else min(options.starts, options.rounds)
     if workload.drains:
         return begun * (_START_SECONDS + waiting)
-    return begun * (_START_SECONDS + waiting + options.warm_seconds) + options.rounds * (_LAP_SECONDS + options.seconds)
+    laps = options.rounds * (BESIDE_SECONDS + options.seconds)
+    return begun * (_START_SECONDS + waiting + options.warm_seconds) + laps
 
 
 def _machine() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,14 @@ from penstock.bench.generate import send, waiting_records
 from penstock.bench.receive import read_topic
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
-from penstock.bench.turn import TICK_SECONDS, Broken, Turn, ended, judged, starter
+from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, ended, judged, starter
 from penstock.bench.workloads.workload import Workload
 
 _MOST_SECONDS = 600.0
 _WARM_SHARE = 0.25
 
 
-class Reservoir:
+class _Reservoir:
     """The records that wait: in one topic, for all runs of a workload."""
 
     def __init__(self, workload: Workload, servers: str, count: int, held: ExitStack) -> None:
@@ -31,21 +32,34 @@ class Reservoir:
         send(servers, self.topic, records)
 
 
-def drained(turn: Turn, servers: str, reservoir: Reservoir) -> Run:
-    """One run, which is told as one when it fails."""
-    try:
-        return _drained(turn, servers, reservoir)
-    except Broken as broken:
-        return broken.run(turn)
+def drained(
+    turns: Sequence[Turn],
+    servers: str,
+    options: Options,
+    on_turn: Callable[[Turn], None] = lambda turn: None,
+    on_run: Callable[[Run], None] = lambda run: None,
+) -> list[Run]:
+    """Runs the turns, which are of one workload; each starts its contender anew. One that fails is told as a run."""
+    runs: list[Run] = []
+    with ExitStack() as held:
+        reservoir = _Reservoir(turns[0].workload, servers, options.records, held)
+        for turn in turns:
+            on_turn(turn)
+            try:
+                runs.append(_run(turn, servers, reservoir))
+            except Broken as broken:
+                runs.append(broken.run(turn))
+            on_run(runs[-1])
+    return runs
 
 
-def _drained(turn: Turn, servers: str, reservoir: Reservoir) -> Run:
+def _run(turn: Turn, servers: str, reservoir: _Reservoir) -> Run:
     """How fast the answers came is read from the broker's own clock afterwards: no receiver takes a core meanwhile."""
-    workload, contender = turn.workload, turn.contender
+    workload = turn.workload
     with ExitStack() as held:
         results = held.enter_context(topic(servers, workload.partitions))
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        process = starter(workload, contender, servers, reservoir.topic, results, folder, held)()
+        process = starter(turn, servers, reservoir.topic, results, folder, held)()
         deadline = time.monotonic() + _MOST_SECONDS
         while process.exit_code is None:
             if time.monotonic() > deadline:

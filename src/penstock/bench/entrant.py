@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.bench import answers, measure
-from penstock.bench.contenders.contender import Contender, Progress
+from penstock.bench.contenders.contender import Progress
 from penstock.bench.generate import Schedule, put_backlog
 from penstock.bench.processes import Measured, helper
 from penstock.bench.receive import Reception, read_received
@@ -32,6 +32,8 @@ _REST_SECONDS = 1.0
 """After the last answer, for the batch that gave it to be written down: Spark would count the hold as part of that."""
 SETTLE_SECONDS = 2.0
 """At the beginning of a lap; records that are due then do not count, for the contender was held."""
+BESIDE_SECONDS = _LEAD_SECONDS + SETTLE_SECONDS + _REST_SECONDS
+"""Of a lap, that do not count."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ class Lap:
 class Entrant:
     """A contender's process, what it is fed from, and the receiver of its answers."""
 
-    def __init__(self, workload: Workload, contender: Contender, servers: str, held: ExitStack) -> None:
+    def __init__(self, turn: Turn, servers: str, held: ExitStack) -> None:
         """Starts it, and returns when it has answered what waited. `held` ends everything. Raises Broken."""
-        self._workload, self._contender, self._servers = workload, contender, servers
+        self._turn, self._workload, self._servers = turn, turn.workload, servers
+        workload = turn.workload
         self._lives: list[Measured] = []
         self._folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
         self._records = held.enter_context(_inlet(workload, servers, self._folder))
@@ -60,7 +63,7 @@ class Entrant:
         self._said = _lines(self._receiver)
         put_backlog(workload, servers, self._records, first)
         self._await_line(_FIRST_ROW_SECONDS)
-        self._start = starter(workload, contender, servers, self._records, results, self._folder, held)
+        self._start = starter(turn, servers, self._records, results, self._folder, held)
         self._lives.append(self._start())
         self._first_row = int(self._await_line(_FIRST_ROW_SECONDS))
         self._step = workload.model()
@@ -102,7 +105,7 @@ class Entrant:
     def end(self) -> Progress | None:
         """Ends the contender; what it left about its micro-batches."""
         self._process.stop()
-        return self._contender.progress(self._folder)
+        return self._turn.contender.progress(self._folder)
 
     def _answers_to(self, schedule: Schedule) -> dict[int, int]:
         """When each record of the schedule was answered, by its number."""
@@ -135,7 +138,7 @@ class Entrant:
         later = [at for one, at in steady.items() if killed_at and schedule.due(one) >= killed_at]
         answered = len(self._wanted) - self._waiting.left
         return replace(
-            judged(Turn(self._workload, self._contender, number), self._wanted, self._outputs, answered),
+            judged(replace(self._turn, round=number), self._wanted, self._outputs, answered),
             latency=measure.latency([(at - schedule.due(one)) / 1_000 for one, at in steady.items()]),
             rows_per_second=measure.rows_per_second(list(steady.values())),
             cpu_seconds_per_million=used * 1_000_000 / sent,

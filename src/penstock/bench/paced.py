@@ -63,7 +63,7 @@ def _told_when_broken(turn: Turn, told: Callable[[Run], None]) -> Iterator[None]
 def _started(turn: Turn, servers: str, options: Options, held: ExitStack) -> Entrant:
     """Up and warm. What it needs is ended with `held`, or at once when it does not come that far."""
     with ExitStack() as own:
-        entrant = Entrant(turn.workload, turn.contender, servers, own)
+        entrant = Entrant(turn, servers, own)
         if options.warm_seconds:
             entrant.run(replace(_lap(turn, options, options.warm_seconds), crashes=False), turn.round)
         held.push(own.pop_all())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 
 from penstock.bench.contenders.contender import Contender
-from penstock.bench.drained import Reservoir, drained
+from penstock.bench.drained import drained
 from penstock.bench.paced import paced
 from penstock.bench.results import Run
 from penstock.bench.turn import Options, Turn
@@ -42,26 +41,8 @@ def run_workload(
 ) -> list[Run]:
     """Every contender in every round. A run that fails is told as one, and the others go on."""
     in_order = list(turns(workload, contenders, options.rounds))
-    if workload.drains:
-        return _drained(workload, in_order, servers, options, on_turn, on_run)
+    if in_order and workload.drains:
+        return drained(in_order, servers, options, on_turn, on_run)
     alone = starts_anew(workload)
     together = [[turn] for turn in in_order] if alone else starts(in_order, options.rounds, options.starts)
     return [run for some in together for run in paced(some, servers, options, on_turn, on_run)]
-
-
-def _drained(
-    workload: Workload,
-    turns: Sequence[Turn],
-    servers: str,
-    options: Options,
-    on_turn: Callable[[Turn], None],
-    on_run: Callable[[Run], None],
-) -> list[Run]:
-    runs = []
-    with ExitStack() as held:
-        reservoir = Reservoir(workload, servers, options.records, held)
-        for turn in turns:
-            on_turn(turn)
-            runs.append(drained(turn, servers, reservoir))
-            on_run(runs[-1])
-    return runs

@@ -51,18 +51,13 @@ class Broken(Exception):
 
 
 def starter(
-    workload: Workload,
-    contender: Contender,
-    servers: str,
-    records: str,
-    results: str,
-    folder: Path,
-    held: ExitStack,
+    turn: Turn, servers: str, records: str, results: str, folder: Path, held: ExitStack
 ) -> Callable[[], Measured]:
     """A way to start the contender in its folder: once, and again where it left off. `held` ends what was started."""
+    workload = turn.workload
     job = Job(workload.name, servers, records, results, str(folder), workload.partitions, workload.drains)
     workload.place_files(folder)
-    launch = contender.launch(workload, job)
+    launch = turn.contender.launch(workload, job)
 
     def start() -> Measured:
         every_seconds = 0.2 if workload.drains else 1.0  # a sample takes a moment that a latency could notice

@@ -216,11 +216,23 @@ class Broker:
         self._process = self._guard = None
 
 
+_GUARD = """
+end() {
+    for child in $(cat /proc/"$1"/task/*/children); do end "$child"; done
+    kill "$1"; kill -CONT "$1"
+}
+read -r _  # nothing comes: the pipe closes when our end of it is gone
+end "$1"
+"""
+
+
 def end_with_us(pid: int) -> subprocess.Popen[bytes]:
-    """A process that ends `pid` when this one is gone, even by kill -9. Kill it before `pid` can be another's."""
-    # What it reads never comes: its pipe closes when our end of it is gone.
+    """A process that ends `pid` and its children when this one is gone, even by kill -9, and even if they are held.
+
+    Kill it before `pid` can be another's.
+    """
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill "$1"; kill -CONT "$1"', "guard", str(pid)],
+        ["/bin/sh", "-c", _GUARD, "guard", str(pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
