@@ -8,7 +8,7 @@ import pytest
 
 from penstock.bench.answers import digest, expected, received
 from penstock.bench.contenders.penstock import environ_of, write_project
-from penstock.bench.contenders.plain_spark import records_of
+from penstock.bench.contenders.plain_spark import Tuning, records_of
 from penstock.bench.generate import send, waiting_records, write_file
 from penstock.bench.job import Job, from_text
 from penstock.bench.receive import read_topic
@@ -72,7 +72,7 @@ def test_plain_pyspark_gives_what_the_model_gives(workload, job, spark, tmp_path
     given, session = job(workload), spark.newSession()
     for key, value in workload.settings.items():
         session.conf.set(key, value)
-    rows = workload.by_hand(records_of(session, workload, given), given)
+    rows = workload.by_hand(records_of(session, workload, given, Tuning()), given)
     writer = rows.writeStream.format("kafka").outputMode(workload.mode).option("topic", given.output)
     writer = writer.option("kafka.bootstrap.servers", given.servers).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()

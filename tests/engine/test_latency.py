@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.async_progress import CACHE
+from penstock.connections.kafka_options import FETCH_WAIT_SETTING
 from penstock.engine.latency import (
     BIRTH_SETTINGS,
     BUFFER_WAIT,
@@ -75,6 +76,20 @@ def test_every_value_has_a_reason_and_the_users_own_wins(read: Read) -> None:
     assert found.choices["spark.sql.ansi.enabled"].why == "set by you for the project"
     assert FILE_MANAGER in found.choices
     assert all(choice.why for choice in found.choices.values())
+
+
+def test_a_fetch_is_cut_short_where_the_next_batch_would_wait_for_it(read: Read) -> None:
+    def wait(latency: str, settings: str = "{}", *, long_polls: bool = True) -> str | None:
+        (query,) = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", settings)).queries
+        return profile(query, 4, long_polls=long_polls).settings.get(FETCH_WAIT_SETTING)
+
+    assert {word: wait(word) for word in ("low", "balanced", "throughput")} == {
+        "low": "10", "balanced": "10", "throughput": "10",
+    }  # fmt: skip
+    assert wait("realtime") is None
+    assert wait("low", "{trigger: {continuous: 1 second}}") is None
+    assert wait("low", long_polls=False) is None
+    assert wait("low", f"{{spark: {{{FETCH_WAIT_SETTING}: 50}}}}") == "50"
 
 
 def test_files_are_written_by_renaming_only_where_that_is_quick(read: Read) -> None:

@@ -13,6 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pydantic import ValidationError
 
+from penstock.connections.kafka_options import FETCH_WAIT_SETTING
 from penstock.problems import Fault
 from penstock.records import HIDDEN
 from penstock.sources import Kafka
@@ -207,6 +208,25 @@ def test_the_remaining_options_reach_spark(values, filled) -> None:
     assert len(values(topics=[filled], group_id=f"group-{filled}", poll_timeout="30 seconds", fetch_retries=1,
                       fetch_retry_interval="10 ms", request_timeout="20 seconds", fail_on_data_loss=False,
                       kafka_options={"fetch.min.bytes": 1, "max.poll.records": 3})) == 10  # fmt: skip
+
+
+def test_a_query_tells_how_long_a_fetch_waits_unless_the_source_does(spark, source, filled) -> None:
+    session = spark.newSession()
+
+    def wait(**keys: Any) -> str | None:
+        rows = source(topics=[filled], **keys).load(session)
+        (relation,) = (one for one in leaves(rows) if one.nodeName() == "StreamingRelationV2")
+        return relation.extraOptions().get("kafka.fetch.max.wait.ms")
+
+    assert wait() is None
+    session.conf.set(FETCH_WAIT_SETTING, "10")
+    assert wait() == "10"
+    assert wait(kafka_options={"fetch.max.wait.ms": 70}) == "70"
+
+
+def leaves(rows: Any) -> list[Any]:
+    found = rows._jdf.queryExecution().analyzed().collectLeaves()
+    return [found.apply(index) for index in range(found.size())]
 
 
 def test_the_login_of_the_address_is_used(values, filled, kafka) -> None:

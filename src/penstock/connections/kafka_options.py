@@ -11,6 +11,10 @@ from collections.abc import Iterable
 
 from penstock.problems import did_you_mean
 
+FETCH_WAIT = "fetch.max.wait.ms"
+FETCH_WAIT_SETTING = "spark.sql.penstock.kafka.fetchMaxWaitMs"
+"""With which a query's session gives its sources a value for it; they have no other way to know how a query runs."""
+
 _CLIENT = {
     "allow.auto.create.topics", "client.dns.lookup", "client.id", "client.rack", "connections.max.idle.ms",
     "default.api.timeout.ms", "metadata.max.age.ms", "receive.buffer.bytes", "reconnect.backoff.max.ms",
@@ -18,7 +22,7 @@ _CLIENT = {
     "socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms",
 }  # fmt: skip
 _CONSUMER = {
-    "check.crcs", "exclude.internal.topics", "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes",
+    "check.crcs", "exclude.internal.topics", "fetch.max.bytes", FETCH_WAIT, "fetch.min.bytes",
     "heartbeat.interval.ms", "max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records",
     "session.timeout.ms",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
+from penstock.connections.kafka_options import FETCH_WAIT_SETTING
 from penstock.engine.capabilities import capabilities
 from penstock.facts import Operator
 from penstock.pipeline.model import Pipeline, Query
@@ -29,6 +30,7 @@ RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBas
 """Writes a file of a checkpoint with one rename; Hadoop's other way starts processes for each."""
 
 _REPEATS = "a crash repeats what was written in this time, and not the last batch alone"
+_FETCH_WHY = "a batch waits until the fetch before it gives up on further records, 500 ms by default"
 _TRIGGER_WHY: dict[Latency, str] = {
     "realtime": "rows leave as they come; a batch's length only says how often progress is written down",
     "low": "batch after batch, as soon as there are rows",
@@ -79,11 +81,12 @@ def profile(
     state: State | None = None,
     *,
     quick_files: bool = False,
+    long_polls: bool = False,
 ) -> Profile:
     """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets.
 
     `state` is the project's; of both, Spark's own settings win. With `quick_files`, its checkpoint is on a local disk
-    and its files cost no process each.
+    and its files cost no process each. `long_polls`: so does one of its sources.
     """
     own = query.settings
     store = merged(state, own.state).settings
@@ -93,6 +96,8 @@ def profile(
     chosen = chosen.overlaid(store, "state on disk that grows beyond memory, and writes what changed alone")
     if quick_files:
         chosen = chosen.overlaid({FILE_MANAGER: RENAMING}, "a checkpoint on a local disk: one rename for each file")
+    if long_polls and not query.trigger.hands_on:
+        chosen = chosen.overlaid({FETCH_WAIT_SETTING: "10"}, _FETCH_WHY)
     of_project = {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
     chosen = chosen.overlaid(of_project, "set by you for the project")
     chosen = chosen.overlaid(store if own.state else {}, "set by you in `state`")

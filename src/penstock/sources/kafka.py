@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
+from penstock.connections.kafka_options import FETCH_WAIT, FETCH_WAIT_SETTING
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
 from penstock.formats.messages_any import AnyMessageRead
@@ -179,6 +180,10 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return True
 
     @property
+    def long_polls(self) -> bool:
+        return not self.is_static and FETCH_WAIT not in self.kafka_options
+
+    @property
     def finds_again(self) -> bool:
         return True
 
@@ -289,6 +294,8 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
 
     def _records(self, spark: SparkSession, headers: bool) -> DataFrame:
         options = self._options() | {"includeHeaders": str(headers).lower()}
+        if self.long_polls and (wait := spark.conf.get(FETCH_WAIT_SETTING, None)):
+            options[f"kafka.{FETCH_WAIT}"] = wait
         return self.reader(spark).format("kafka").options(**options).load()
 
     def _options(self) -> dict[str, str]:

@@ -89,6 +89,11 @@ class SourceSpec(Part):
         return False
 
     @property
+    def long_polls(self) -> bool:
+        """Does a read at the end of what is there wait for more, and hold up the next one?"""
+        return False
+
+    @property
     def finds_again(self) -> bool:
         """Can a bad record be read once more, from the topic, partition and offset where it was?"""
         return False

@@ -67,7 +67,8 @@ def build_all(
             problems += error.problems
             continue
         for query in pipeline.queries:
-            chosen = profile(query, engine.cores, of_project, state, quick_files=quick_files)
+            long_polls = any(source.spec.long_polls for source in pipeline.sources_of(query.name))
+            chosen = profile(query, engine.cores, of_project, state, quick_files=quick_files, long_polls=long_polls)
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
             if processes_of(pipeline, query):
                 missing = {key: value for key, value in STATE_SETTINGS.items() if key not in chosen.choices}

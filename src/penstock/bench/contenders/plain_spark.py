@@ -35,13 +35,15 @@ class Tuning:
     """What is set by hand."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
+    kafka_options: Mapping[str, str] = field(default_factory=dict)
+    """Of the reader."""
     stateless_options: Mapping[str, str] = field(default_factory=dict)
     """Options of the writer of a query from Kafka that keeps no state and runs on."""
     jars: tuple[str, ...] = ()
 
 
 def expert(cores: int) -> Tuning:
-    """What somebody sets who knows where the time of a small batch goes: tasks, and files of the checkpoint."""
+    """What somebody sets who knows where the time of a small batch goes: tasks, files of the checkpoint, long polls."""
     managers = "org.apache.spark.sql.execution.streaming.checkpointing"
     return Tuning(
         {
@@ -51,6 +53,7 @@ def expert(cores: int) -> Tuning:
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         }
         | connectors.settings(["local-fs"]),
+        {"kafka.fetch.max.wait.ms": "10"},
         {"asyncProgressTrackingEnabled": "true"},
         ("local-fs",),
     )
@@ -71,7 +74,7 @@ def run(job: Job, tuning: Tuning) -> None:
     workload = named(job.workload)
     spark = session(replace(tuning, settings={**tuning.settings, **workload.settings}))
     writer = (
-        workload.by_hand(records_of(spark, workload, job), job)
+        workload.by_hand(records_of(spark, workload, job, tuning), job)
         .writeStream.format("kafka")
         .outputMode(workload.mode)
         .option("kafka.bootstrap.servers", job.servers)
@@ -105,12 +108,12 @@ def progress(folder: Path) -> Progress | None:
     return None
 
 
-def records_of(spark: SparkSession, workload: Workload, job: Job) -> DataFrame:
+def records_of(spark: SparkSession, workload: Workload, job: Job, tuning: Tuning) -> DataFrame:
     """The records as Spark's source gives them, with a column `value`."""
     if workload.reads == "folder":
         return spark.readStream.text(job.input)
     options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
-    return spark.readStream.format("kafka").options(**options).load()
+    return spark.readStream.format("kafka").options(**options, **tuning.kafka_options).load()
 
 
 def session(tuning: Tuning) -> SparkSession:
