@@ -42,7 +42,7 @@ class Measurement:
 MEASUREMENTS = (
     Measurement("overhead", "stateless --contenders floor,tuned,penstock --rounds 10 --starts 2 --warm 60"),
     Measurement("now-and-then", "stateless --contenders pyspark,penstock --rounds 5 --rate 2 --seconds 20"),
-    Measurement("throughput", "drain --contenders tuned,penstock --rounds 5 --records 1000000"),
+    Measurement("throughput", "drain --contenders tuned,penstock --rounds 6 --records 1500000"),
     Measurement("keyed", "keyed-count --contenders pyspark,naive,tuned,penstock --rounds 5 --warm 40"),
     Measurement("realtime", "stateless --contenders floor,realtime,flink --rounds 6 --warm 60"),
     Measurement("realtime-keyed", "keyed-count --contenders realtime,flink --rounds 6 --warm 90", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_values_are_json_of_all_columns(written) -> None:
     messages = written("SELECT 1L AS id, timestamp'2026-01-31 12:00:00' AS at, CAST(NULL AS INT) AS none, X'ff' AS raw")
     assert json.loads(messages[0].value()) == {"id": 1, "at": "2026-01-31T12:00:00.000Z", "raw": "/w=="}
     assert messages[0].key() is None
-    assert len(ids(messages)[0]) == 64
+    assert re.fullmatch("[0-9A-F]{1,16}-[0-9A-F]{1,16}", ids(messages)[0])
     (message,) = written("SELECT 1 AS id, NULL AS none", format={"type": "json", "ignore_null_fields": False})
     assert message.value() == b'{"id":1,"none":null}'
 
@@ -152,8 +153,16 @@ def test_ids_are_made_of_the_content_or_of_chosen_columns(written, topic) -> Non
     later = ids(written(ROWS.replace("2.5D", "9D"), record_id=["id"], key=["name"]))
     assert by_id == later
     assert not set(by_id) & set(first)
+    assert all(re.fullmatch("[0-9a-f]{64}", one) for one in by_id)
     elsewhere = ids(written())
     assert not set(elsewhere) & set(first)
+
+
+def test_a_key_is_no_value(written, topic) -> None:
+    name = topic()
+    rows = "SELECT * FROM VALUES ('a', 'b'), ('b', 'a'), ('ab', ''), ('', 'ab'), (NULL, 'a'), ('a', NULL) AS t(k, v)"
+    found = written(rows, to=name, key=["k"], value=["v"], format="text")
+    assert len(set(ids(found))) == len(found) == 6
 
 
 def test_a_batch_that_is_run_again_repeats_itself_under_the_same_ids(spark, sink, kafka, topic, tmp_path: Path) -> None:

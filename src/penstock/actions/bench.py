@@ -28,6 +28,7 @@ from penstock.version import VERSION
 RESULTS = "results.json"
 _START_SECONDS = 20.0
 _WAITING_A_SECOND = 10_000
+_DRAINED_A_SECOND = 40_000
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
 """The name of a contender, and why it takes no part."""
@@ -152,10 +153,10 @@ def _plan(
 
 def _seconds_of(workload: Workload, options: Options) -> float:
     """A guess, for people who wait: starts of a JVM, what waits for each, and the time that was asked for."""
-    waiting = (options.records if workload.drains else workload.backlog) / _WAITING_A_SECOND
     begun = options.rounds if starts_anew(workload) else min(options.starts, options.rounds)
     if workload.drains:
-        return begun * (_START_SECONDS + waiting)
+        return begun * (_START_SECONDS + options.records / _DRAINED_A_SECOND)
+    waiting = workload.backlog / _WAITING_A_SECOND
     laps = options.rounds * (BESIDE_SECONDS + options.seconds)
     return begun * (_START_SECONDS + waiting + options.warm_seconds) + laps
 

@@ -119,7 +119,7 @@ class JsonMessageRead(DateTimes, LenientDateTimes, _WithSchema):
     example: ClassVar[str] = "{type: json, schema: 'id BIGINT, at TIMESTAMP'}"
 
     def decoding(self, data: Column, subject: Subject) -> Decoding:
-        from pyspark.sql.functions import from_json, lit, try_validate_utf8, when
+        from pyspark.sql.functions import from_json, is_valid_utf8, lit, when
 
         schema = self._schema()
         body = when(magic_byte(data) == lit(b"\0"), body_of(data)) if self.framed else data
@@ -130,7 +130,8 @@ class JsonMessageRead(DateTimes, LenientDateTimes, _WithSchema):
             return when(*not_framed(data)).otherwise(why) if self.framed else why
 
         return Decoding(
-            from_json(try_validate_utf8(text), schema, self._options()),
+            # Spark compiles no part of what `from_json` is given, so whether it is UTF-8 is asked outside of it.
+            when(is_valid_utf8(text), from_json(text, schema, self._options())),
             lambda parsed: _columns(parsed, schema),
             lambda parsed: parsed.isNotNull() & parsed[_CORRUPT].isNull(),
             reason,
