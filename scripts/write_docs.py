@@ -27,6 +27,7 @@ from penstock.actions.explain import Explanation, all_explanations
 from penstock.cli import screen
 from penstock.cli.main import COMMANDS, app
 from penstock.connections.connection import ConnectionSpec
+from penstock.dead_letters.bad_records import Expectation
 from penstock.durations import Duration
 from penstock.engine.latency import PARTITIONS, profile
 from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
@@ -39,7 +40,6 @@ from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
 from penstock.processors import READY_MADE
 from penstock.processors.ready_made import ReadyMade
-from penstock.records import Expectation
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec, StaticOrStream
 from penstock.spark_catalogs import CatalogSpec

@@ -17,7 +17,7 @@ import pytest
 from penstock.actions.check import StartEngine, check
 from penstock.actions.dead_letters import show_letters
 from penstock.actions.run import RunResult
-from penstock.engine.dead_letters import Choice
+from penstock.dead_letters.letters import Choice
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
 from tests.services import await_rows, consume, create_topic

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.actions.dead_letters import list_letters, show_letters
 from penstock.actions.replay import HEADER, ReplayOptions, replay
-from penstock.engine.dead_letters import Choice
-from penstock.engine.replay_notes import Notes
+from penstock.dead_letters.letters import Choice
+from penstock.dead_letters.replay_notes import Notes
 from penstock.problems import UserError
 from penstock.storage import LocalStorage
 from tests.conftest import place

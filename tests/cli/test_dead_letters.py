@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engine.dead_letters import arrow_schema
-from penstock.engine.replay_homes import columns_of
+from penstock.dead_letters.letters import arrow_schema
+from penstock.dead_letters.replay_homes import columns_of
 
 PIPELINE = """\
 pipeline: shop

@@ -11,10 +11,10 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pydantic import ValidationError
 
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.formats.messages_avro import AvroMessageWrite
 from penstock.formats.messages_registry import Registry
 from penstock.problems import Fault
-from penstock.records import HIDDEN
 from penstock.sources import Kafka
 from tests.registry import SchemaRegistry, serving
 

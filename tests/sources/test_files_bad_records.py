@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from penstock.records import HIDDEN
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.sources import Files
 from tests.conftest import place
 

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from pydantic import ValidationError
 
 from penstock.connections.kafka_options import FETCH_WAIT_SETTING
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.problems import Fault
-from penstock.records import HIDDEN
 from penstock.sources import Kafka
 from penstock.sources.kafka_positions import to_moment
 from tests.services import consume, produce

@@ -12,8 +12,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.problems import Fault
-from penstock.records import HIDDEN
 from penstock.sources import Files
 from penstock.sources.living.found import NewColumns
 from tests.conftest import place

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.actions.check import Judged, StartEngine, needs_of
-from penstock.engine import resolve
-from penstock.engine.dead_letters import (
+from penstock.dead_letters.file_lines import lines_of
+from penstock.dead_letters.letters import (
     ID_LENGTH,
     Brief,
     Choice,
@@ -24,8 +24,8 @@ from penstock.engine.dead_letters import (
     to_briefs,
     to_letters,
 )
-from penstock.engine.file_lines import lines_of
-from penstock.engine.replay_notes import Notes, replayed
+from penstock.dead_letters.replay_notes import Notes, replayed
+from penstock.engine import resolve
 from penstock.paths import is_local
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline

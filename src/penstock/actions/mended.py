@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.engine.dead_letters import ID_LENGTH, Letter
+from penstock.dead_letters.letters import ID_LENGTH, Letter
 from penstock.problems import Problem, UserError, Where
 
 Mended = Mapping[str, list[bytes | None]]

@@ -17,10 +17,11 @@ from penstock.actions.mended import Mended, read_mended, require_copies
 from penstock.checkpoint.watermarks import Horizon, horizons
 from penstock.connections import kafka_records
 from penstock.connections.kafka import KafkaAddress
-from penstock.engine import replay_files, resolve
-from penstock.engine.dead_letters import Choice, Letter
-from penstock.engine.replay_homes import Home, Homeless, Record, event_time, home_of
-from penstock.engine.replay_notes import Note, replayed
+from penstock.dead_letters import replay_files
+from penstock.dead_letters.letters import Choice, Letter
+from penstock.dead_letters.replay_homes import Home, Homeless, Record, event_time, home_of
+from penstock.dead_letters.replay_notes import Note, replayed
+from penstock.engine import resolve
 from penstock.pipeline.model import Pipeline, Source
 from penstock.problems import Fault, Problem, Severity, UserError, errors_in
 from penstock.supervise.start import lock_folder

@@ -15,7 +15,7 @@ from rich.text import Text
 from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, counted, err, out, print_json, show_problems
-from penstock.engine.dead_letters import Choice, Letter
+from penstock.dead_letters.letters import Choice, Letter
 from penstock.paths import shown
 from penstock.pipeline.load import find_root
 

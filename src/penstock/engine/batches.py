@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.engine import records
+from penstock.dead_letters import verdicts
 from penstock.engine.session import Engine
 from penstock.pipeline.build import at
 from penstock.pipeline.model import Pipeline, Query, Sink, Source
@@ -103,7 +103,7 @@ class BatchWriter:
 
     def _put_aside(self, sink: Sink, refused: DataFrame, number: int) -> None:
         """Keeps what a sink refused. Run again, a batch replaces what it kept the first time."""
-        letters = records.of_sink(refused, sink.name)
+        letters = verdicts.of_sink(refused, sink.name)
         place = at(self._pipeline.dead_letters, sink.name)  # type: ignore[arg-type] # every pipeline has one
         if isinstance(place, Files):
             folder = join(place.path, f"query={self._query_id}", f"batch={number}")

@@ -9,8 +9,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.async_progress import writer_options
+from penstock.dead_letters import verdicts
+from penstock.dead_letters.as_step import DeadLetters
+from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
 from penstock.durations import to_spark
-from penstock.engine import record_times, records, spark_problems
+from penstock.engine import record_times, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine, active
@@ -19,12 +22,10 @@ from penstock.facts import Operator
 from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
-from penstock.records import ARRIVED, HIDDEN
 from penstock.sinks.sink import Mode
 from penstock.state_store import PROVIDER, PROVIDERS
 from penstock.streams import is_stateful
 from penstock.transforms import functions
-from penstock.transforms.dead_letters import DeadLetters
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
 from penstock.triggers import Trigger
@@ -85,7 +86,7 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
                     "remove `dead_letter_topic`: they leave through a query of their own then",
                     query.sink.origin.at("dead_letter_topic"))
         )  # fmt: skip
-    letters = [records.dead_letters(judged[name], name) for name in routed]
+    letters = [verdicts.dead_letters(judged[name], name) for name in routed]
     return replace(plain, routed=tuple(place.encoded(one) for one in letters))
 
 
@@ -115,23 +116,23 @@ def frames(
     for node in nodes:
         try:
             if isinstance(node.spec, DeadLetters):
-                made[node.name] = records.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
+                made[node.name] = verdicts.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
                 rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, timed)
-                rows = records.with_arrival(rows, node) if limited and not samples else rows
+                rows = verdicts.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
                 rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
-            rows = records.judged(rows, node, pipeline.guarded)
-            if isinstance(node, Step) and records.VERDICT in rows.columns and is_stateful(plan_of(rows, "", ())):
+            rows = verdicts.judged(rows, node, pipeline.guarded)
+            if isinstance(node, Step) and verdicts.VERDICT in rows.columns and is_stateful(plan_of(rows, "", ())):
                 keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
             if judged is not None:
                 judged[node.name] = rows
             if node.name != asked:
-                rows = _going_on(records.kept(rows, node, pipeline.guarded, carried), node)
+                rows = _going_on(verdicts.kept(rows, node, pipeline.guarded, carried), node)
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
         except UserError:
             raise

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.records import FAILED, PLACE, SHOWN_CHARACTERS
+from penstock.dead_letters.bad_records import DECODED, FUTURE
+from penstock.dead_letters.verdicts import FAILED, PLACE, SHOWN_CHARACTERS
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
-from penstock.records import DECODED, FUTURE
 from penstock.references import Mask
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import Field
 
 from penstock import catalog
+from penstock.dead_letters.as_step import DeadLetters, query_name
 from penstock.formats.messages import JsonMessageWrite
 from penstock.pipeline.model import Origin, Pipeline, Query, QuerySettings, Sink, Source, Step
 from penstock.sinks.files import Files
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import Decoded
 from penstock.spec import Name, Spec
-from penstock.transforms.dead_letters import DeadLetters, query_name
 from penstock.transforms.functions import Function
 from penstock.transforms.sql import Sql, tables_in
 from penstock.transforms.sql_parser import SqlNotUnderstood

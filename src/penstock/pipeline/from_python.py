@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from penstock.dead_letters.bad_records import Expectation, OnBadRecord
 from penstock.paths import shown
 from penstock.pipeline.build import PipelineSpec, sql_step, with_dead_letters
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
 from penstock.processors.ready_made import ReadyMade
-from penstock.records import Expectation, OnBadRecord
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec

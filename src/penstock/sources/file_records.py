@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.records import HIDDEN, ORIGIN_SCHEMA
+from penstock.dead_letters.bad_records import HIDDEN, ORIGIN_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,7 +60,7 @@ def _reason(text: Column, columns: list[str], format_type: str) -> Column:
 
 
 def hidden(raw: Column, reason: Column, file: Column) -> Column:
-    """The hidden column of `penstock.records`, for a record that came from a file."""
+    """The hidden column of `penstock.dead_letters.bad_records`, for a record that came from a file."""
     from pyspark.sql.functions import lit, struct
 
     fields = [part.split(" ", 1) for part in _fields(ORIGIN_SCHEMA)]

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_options import FETCH_WAIT, FETCH_WAIT_SETTING
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
 from penstock.formats.messages_any import AnyMessageRead
@@ -21,7 +22,6 @@ from penstock.hadoop_storage import HadoopStorage
 from penstock.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.paths import is_local
 from penstock.problems import Fault
-from penstock.records import HIDDEN
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
 from penstock.sources.source import Decoded, StaticOrStream
 from penstock.spec import given_options, spark_option

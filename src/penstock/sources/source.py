@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.dead_letters.bad_records import Expectation, OnBadRecord
 from penstock.durations import Duration
-from penstock.records import Expectation, OnBadRecord
 from penstock.spec import Part, Spec
 from penstock.watermark import Watermark
 
@@ -66,7 +66,7 @@ class SourceSpec(Part):
     def load(self, spark: SparkSession) -> DataFrame:
         """The rows, unbounded or static. Paths are absolute and references resolved by now.
 
-        A source that decodes records adds the hidden column of `penstock.records`, and never fails on one of them.
+        A source that decodes records adds the hidden column of `dead_letters.bad_records`, and never fails on one.
         """
         raise NotImplementedError
 

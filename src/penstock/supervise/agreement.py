@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from penstock.dead_letters.as_step import query_name
 from penstock.problems import Problem
 from penstock.supervise.loop import QueryView
-from penstock.transforms.dead_letters import query_name
 
 
 def disagreements(views: Sequence[QueryView]) -> Iterator[Problem]:

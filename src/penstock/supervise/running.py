@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from penstock.checkpoint.read import batch_under_way, last_batch
+from penstock.dead_letters import verdicts
 from penstock.durations import to_milliseconds
-from penstock.engine import async_log, record_times, records
+from penstock.engine import async_log, record_times
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.engine.under_way import BatchMetrics, UnderWay
@@ -189,7 +190,7 @@ class RunningQuery:
         executed = [one for one in self._reported_since(self._last_told) if "addBatch" in one["durationMs"]]
         newest = {int(one["batchId"]): one for one in reversed(executed)}
         self._last_told = max(newest, default=self._last_told)
-        observed = (OBSERVATION, records.OBSERVED, record_times.TIMES)
+        observed = (OBSERVATION, verdicts.OBSERVED, record_times.TIMES)
         return [from_spark(self.name, newest[n], *observed) for n in sorted(newest)]
 
     def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.records import OnBadRecord
+from penstock.dead_letters.bad_records import OnBadRecord
 from penstock.spec import Name, Spec
 
 if TYPE_CHECKING:

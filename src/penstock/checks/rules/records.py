@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
+from penstock.dead_letters.as_step import query_name
+from penstock.dead_letters.bad_records import DECODED, FUTURE
 from penstock.pipeline.build import puts_aside
-from penstock.records import DECODED, FUTURE
-from penstock.transforms.dead_letters import query_name
 from penstock.transforms.splice import FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from penstock.records import HIDDEN
+from penstock.dead_letters.bad_records import HIDDEN
 from penstock.sources.living.schemas import FILE_KEY
 
 if TYPE_CHECKING:

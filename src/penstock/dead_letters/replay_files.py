@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from penstock.engine.file_lines import first_line, local_file
-from penstock.engine.replay_homes import Home, Record, columns_of, row_of
+from penstock.dead_letters.bad_records import HIDDEN
+from penstock.dead_letters.file_lines import first_line, local_file
+from penstock.dead_letters.replay_homes import Home, Record, columns_of, row_of
 from penstock.engine.session import Engine
 from penstock.paths import braces_expanded, is_local, is_within, to_local
 from penstock.problems import Fault
-from penstock.records import HIDDEN
 from penstock.sources.files import Files
 from penstock.spec import given_options
 from penstock.storage import Storage, join

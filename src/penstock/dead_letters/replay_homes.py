@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.connections.kafka import KafkaAddress
-from penstock.engine.dead_letters import Letter
+from penstock.dead_letters.bad_records import DECODED
+from penstock.dead_letters.letters import Letter
 from penstock.paths import has_glob, is_local, is_within, to_local
 from penstock.pipeline.model import Pipeline, Source
-from penstock.records import DECODED
 from penstock.sources.files import Files
 
 

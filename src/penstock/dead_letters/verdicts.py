@@ -10,9 +10,9 @@ import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.dead_letters.bad_records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
 from penstock.durations import to_milliseconds
 from penstock.pipeline.model import Source, Step
-from penstock.records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
 from penstock.sources.source import Decoded
 from penstock.transforms.functions import Function
 from penstock.transforms.splice import ERROR

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from penstock.engine.dead_letters import Letter
+from penstock.dead_letters.letters import Letter
 from penstock.paths import is_local, to_local
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}

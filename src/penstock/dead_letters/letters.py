@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from penstock.connections.kafka import KafkaAddress
+from penstock.dead_letters.bad_records import ORIGIN_SCHEMA
 from penstock.paths import is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault
-from penstock.records import ORIGIN_SCHEMA
 from penstock.sinks.files import Files
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options
