@@ -14,6 +14,8 @@ from penstock.spec import Spec, spark_option, spark_option_names, to_option
 
 PREFIX = "spark.sql.streaming.stateStore"
 PROVIDER, FORMAT = f"{PREFIX}.providerClass", f"{PREFIX}.checkpointFormatVersion"
+ENCODING = f"{PREFIX}.encodingFormat"
+"""How rows of state are written: `unsaferow`, or `avro`, which Spark allows for processors alone."""
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"
 PROVIDERS = {
     "rocksdb": f"{_PACKAGE}.RocksDBStateStoreProvider",

@@ -115,6 +115,11 @@ def is_stateful(plan: Operator) -> bool:
     return any(map(keeps_state, plan.walk()))
 
 
+def only_processes(plan: Operator) -> bool:
+    """Is a processor's the only state there is? Spark writes no other state in Avro."""
+    return all(one.kind == "process" for one in plan.walk() if keeps_state(one))
+
+
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:
     """The conditions that must all hold."""
     if condition is None:

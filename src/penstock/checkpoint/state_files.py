@@ -10,12 +10,12 @@ from typing import Any
 
 from penstock.checkpoint.read import newest_text
 from penstock.facts import ProcessorState, StateVariable
+from penstock.state_store import ENCODING
 from penstock.storage import Storage, join
 
 _OPERATORS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
 _TIMES = {"NoTime": "none", "ProcessingTime": "processing_time", "EventTime": "event_time"}
 _KINDS = {"ValueState": "value", "ListState": "list", "MapState": "map"}
-_ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 
 
 def processor_states(storage: Storage, checkpoint: str) -> tuple[ProcessorState, ...]:
@@ -77,7 +77,7 @@ def _encoding(storage: Storage, checkpoint: str) -> str:
         return "unsaferow"
     # Continuous Processing leaves the second line empty.
     _, said, *_ = text.splitlines()
-    return str(json.loads(said or "{}").get("conf", {}).get(_ENCODING, "unsaferow"))
+    return str(json.loads(said or "{}").get("conf", {}).get(ENCODING, "unsaferow"))
 
 
 class _Family:

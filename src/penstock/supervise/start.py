@@ -27,12 +27,13 @@ from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError, did_you_mean
 from penstock.references import Mask
-from penstock.state_store import FORMAT
+from penstock.state_store import ENCODING, FORMAT
 from penstock.storage import Storage, join
+from penstock.streams import only_processes
 from penstock.supervise import slots
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
-from penstock.supervise.state import STATE_SETTINGS, processes_of, state_problems
+from penstock.supervise.state import processes_of, state_problems
 from penstock.triggers import Trigger
 from penstock.user_code import load
 
@@ -70,15 +71,15 @@ def build_all(
             long_polls = any(source.spec.long_polls for source in pipeline.sources_of(query.name))
             chosen = profile(query, engine.cores, of_project, state, quick_files=quick_files, long_polls=long_polls)
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
-            if processes_of(pipeline, query):
-                missing = {key: value for key, value in STATE_SETTINGS.items() if key not in chosen.choices}
-                chosen = chosen.overlaid(missing, "state in Avro can follow when a processor changes")
             chosen = chosen.overlaid(born.settings if born else {}, "fixed when the checkpoint was born")
             try:
                 built = build.build(engine, pipeline, query, chosen.settings)
             except UserError as error:
                 problems += error.problems
                 continue
+            if processes_of(pipeline, query) and ENCODING not in chosen.choices and only_processes(built.plan):
+                chosen = chosen.overlaid({ENCODING: "avro"}, "state in Avro can follow when a processor changes")
+                built.session.conf.set(ENCODING, "avro")
             if born is None and chosen.settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
                 # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
                 chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")

@@ -14,9 +14,6 @@ from penstock.problems import Fault, Problem
 from penstock.storage import Storage
 from penstock.transforms.process import Process
 
-STATE_SETTINGS = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
-"""For queries with `process` steps: state that is written in Avro can follow when a processor changes."""
-
 
 def processes_of(pipeline: Pipeline, query: Query) -> tuple[Step, ...]:
     nodes = pipeline.upstream(query.name)
