@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes .venv from requirements.lock and sees to Java 17 or newer. Needs a shell and Python 3.11 or newer.
-# With the argument `tests` it also sees to what only the tests need: a PostgreSQL server, and the newest Spark beside
-# the installed one.
+# With the argument `tests` it also installs what only the tests need: a PostgreSQL server. With `proof`, the newest
+# Spark beside the installed one too.
 # Safe to run again: what is already there is left alone. Never asks for a password.
 set -eu
 cd "$(dirname "$0")/.."
@@ -177,7 +177,7 @@ see_to_postgres() {
 
 install_packages
 see_to_java
-if [ "${1:-}" = tests ]; then
-    install_newest_spark
-    see_to_postgres
-fi
+case "${1:-}" in
+tests) see_to_postgres ;;
+proof) see_to_postgres && install_newest_spark ;;
+esac

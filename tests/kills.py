@@ -1,4 +1,4 @@
-"""`penstock run` in a process of its own, and kill -9 of it at a moment that nobody chose."""
+"""`penstock run` in a process of its own, and kill -9 of it: at a named point, or at a moment that nobody chose."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock import crash_points
 from penstock.checkpoint.read import batches
 from penstock.storage import LocalStorage
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 _START_SECONDS = 240
 _END_SECONDS = 60
+_CRASH_SECONDS = 600
 
 
 def run_and_kill(root: Path, checkpoints: Sequence[Path], within_seconds: float, dice: random.Random) -> None:
@@ -58,6 +60,16 @@ def kill(process: subprocess.Popen[bytes], *, with_jvm: bool) -> None:
         while Path(f"/proc/{child}/exe").exists():
             assert time.monotonic() < deadline, "the JVM outlives its driver"
             time.sleep(0.02)
+
+
+def run_to_crash(root: Path, point: str, *arguments: str) -> None:
+    """Runs a project until it crashes at a point. Returns when its JVM is gone: the lock is free then."""
+    environ = os.environ | {crash_points.VARIABLE: point}
+    log = root / "run.log"
+    with log.open("w") as said:
+        process = subprocess.Popen([PENSTOCK, "run", *arguments], cwd=root, stdout=said, stderr=said, env=environ)
+    code = process.wait(_CRASH_SECONDS)
+    assert code == -signal.SIGKILL, f"{point} was not reached, exit code {code}: {log.read_text()}"
 
 
 def run_to_the_end(root: Path) -> None:

@@ -32,6 +32,11 @@ CODES: tuple[Code, ...] = (
         "The class of a state store is not found",
         "A provider of your own must be on Spark's class path before a query starts.",
     ),
+    Code(
+        "CRASH001",
+        "An unknown crash point",
+        "`PENSTOCK_CRASH` names the place at which a test crashes a run, as `point` or `point:N`.",
+    ),
     Code("BENCH001", "An unknown workload", "`penstock bench --list` names all of them."),
     Code("BENCH002", "An unknown contender", "`penstock bench --list` names all of them."),
     Code(

@@ -14,7 +14,7 @@ from tests.conftest import place
 from tests.kills import last_commit, run_and_kill, run_to_the_end
 from tests.services import produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.services]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.proof]
 
 KILLS = 20
 RECORDS = 500

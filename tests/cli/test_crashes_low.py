@@ -19,7 +19,7 @@ from tests.conftest import place
 from tests.kills import run_and_kill, run_to_the_end, written
 from tests.services import consume, produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.services]
+pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.proof]
 
 KILLS = 10
 WITHIN_SECONDS = 6.0

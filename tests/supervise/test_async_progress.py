@@ -164,6 +164,7 @@ def test_a_log_that_only_async_progress_can_follow_is_one_problem_whose_steps_le
     assert quick.written() == Counter({n: 2 if n < 400 else 1 for n in range(450)})
 
 
+@pytest.mark.proof
 @pytest.mark.covers("recovery.crash")
 def test_kills_lose_no_id_and_a_run_once_goes_on(quick, tmp_path):
     """In a process of its own, that can be killed."""

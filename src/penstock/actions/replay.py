@@ -17,6 +17,7 @@ from penstock.actions.mended import Mended, read_mended, require_copies
 from penstock.checkpoint.watermarks import Horizon, horizons
 from penstock.connections import kafka_records
 from penstock.connections.kafka import KafkaAddress
+from penstock.crash_points import reached
 from penstock.dead_letters import replay_files
 from penstock.dead_letters.letters import Choice, Letter
 from penstock.dead_letters.replay_homes import Home, Homeless, Record, event_time, home_of
@@ -245,6 +246,7 @@ class _Replay:
             note = self._notes.begin(_ids(lot), home.source.name, **to)
         messages = [_message(record, ends) for record in lot]
         refusals = kafka_records.write(_address(home.source), home.topic or "", messages)
+        reached("during_replay")
         refused = [record for record, why in zip(lot, refusals, strict=True) if why]
         with told(self._pipeline):
             if refused:  # a broker may have a record and its answer be lost: the next run looks
@@ -266,6 +268,7 @@ class _Replay:
             with told(self._pipeline):
                 note = self._notes.begin(_ids(draft.records), home.source.name, file=draft.path)
             written = set(replay_files.write(draft, storage, self._project.engine, spec))
+            reached("during_replay")
             with told(self._pipeline):
                 self._notes.end(note, written)
             for one in draft.records:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock import crash_points
 from penstock.actions.check import StartEngine, build_with, judge_all, needs_of, probed
 from penstock.checkpoint.lock import require_free
 from penstock.engine import resolve
@@ -63,6 +64,7 @@ def run(
     on_console: Callable[[str], None],
 ) -> RunResult:
     """Checks, builds, starts and watches. Nothing is written before everything is found well."""
+    crash_points.chosen()  # a wrong name is reported before anything starts
     judged = judge_all(load(start, selection, environment))
     if errors_in(judged.problems):
         return RunResult(problems=judged.problems)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.crash_points import reached
 from penstock.dead_letters import verdicts
 from penstock.engine.session import Engine
 from penstock.pipeline.build import at
@@ -46,13 +47,17 @@ class BatchWriter:
         """What Spark or the user's code raised."""
 
     def __call__(self, rows: DataFrame, number: int) -> None:
+        reached("after_offset_log")
         try:
             for source in self._pipeline.sources_of(self._query.name):
                 if source.spec.looks_at_batches:
                     self._show(source, rows, number)
             with self._kept(rows):
-                for sink in self._query.sinks:
+                for place, sink in enumerate(self._query.sinks):
+                    if place:
+                        reached("between_sinks")
                     self._write(sink, rows, number)
+                reached("before_commit_log")
         except Exception as error:
             self.error = error
             raise
@@ -98,11 +103,16 @@ class BatchWriter:
         except Fault as fault:
             self.problem = fault.at(sink.origin.at(*fault.keys))
             raise
+        reached("after_sink_commit")
         if not spec.has_ledger:
             self._notes.note(sink.name, number)
 
     def _put_aside(self, sink: Sink, refused: DataFrame, number: int) -> None:
         """Keeps what a sink refused. Run again, a batch replaces what it kept the first time."""
+        self._keep(sink, refused, number)
+        reached("after_dead_letters")
+
+    def _keep(self, sink: Sink, refused: DataFrame, number: int) -> None:
         letters = verdicts.of_sink(refused, sink.name)
         place = at(self._pipeline.dead_letters, sink.name)  # type: ignore[arg-type] # every pipeline has one
         if isinstance(place, Files):

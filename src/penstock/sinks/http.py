@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.connections.http import HttpAccess, HttpUrl, header_name
+from penstock.crash_points import reached
 from penstock.durations import Duration, to_milliseconds
 from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
@@ -152,7 +153,9 @@ class Http(SinkSpec, HttpAccess):
         channel = self._channel()
 
         def send(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-            return send_all(channel, iter(batches))
+            for results in send_all(channel, iter(batches)):
+                reached("in_task")
+                yield results
 
         # Kept: made a second time, the results would send every record a second time.
         results = self._letters(rows).mapInArrow(send, RESULTS).persist()

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from penstock.connections.postgres import UsesPostgres
 from penstock.connections.postgres_names import TableName, TableText
+from penstock.crash_points import reached
 from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks import lake_sql
@@ -101,6 +102,7 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
         if self.max_connections is not None:
             rows = rows.coalesce(self.max_connections)
         staged = self._stage(rows, staging)
+        reached("before_sink_commit")
         # A connection of its own: the batch may have taken so long that the first one was cut off.
         with self.connected() as connection:
             merge(connection, self._ledger, target, staging, staged, self, batch)

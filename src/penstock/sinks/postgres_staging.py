@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connections.postgres import one_line, refused
 from penstock.connections.postgres_names import TableName
+from penstock.crash_points import reached
 from penstock.lake_tables import quoted
 from penstock.sinks.postgres_table import TableColumn, lock
 from penstock.sinks.postgres_types import spelled
@@ -175,6 +176,7 @@ def _copied(
                 pa.csv.write_csv(marked, text, as_csv)
                 copy.write(text.getvalue())
                 rows += batch.num_rows
+                reached("in_task")
     except psycopg.Error as error:
         if error.sqlstate is None or not error.sqlstate.startswith(_OF_THE_DATA):
             raise

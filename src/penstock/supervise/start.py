@@ -30,7 +30,7 @@ from penstock.references import Mask
 from penstock.state_store import ENCODING, FORMAT
 from penstock.storage import Storage, join
 from penstock.streams import only_processes
-from penstock.supervise import slots
+from penstock.supervise import crash_watch, slots
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
 from penstock.supervise.state import processes_of, state_problems
@@ -143,7 +143,9 @@ def _begun(
     def start(built: build.Built) -> build.Started:
         if chosen.kind != "continuous":  # that one goes by commits, which have no gaps to mind
             _let_batches_go_on(storage, checkpoint.path, query, with_gaps=interval is not None)
-        return build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen, interval)
+        started = build.start(engine, item.pipeline, built, checkpoint.path, checkpoint.id, chosen, interval)
+        crash_watch.begin(built, started, checkpoint.path)
+        return started
 
     def anew() -> tuple[build.Built, build.Started]:
         """Declared to Spark again: a source may give other columns, or list other files, than before."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.crash_points import reached
 from penstock.problems import Fault
 from penstock.sources.living import csv_rows, json_rows, parquet_rows, pending, schemas, versions
 from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused, sample
@@ -104,6 +105,7 @@ def recover(source: Files, failure: str, spark: SparkSession, checkpoint: str) -
             "run again; if it is refused again, `on_new_columns: rescue` lets it pass", ("on_new_columns",),
         )  # fmt: skip
     versions.keep(versions.storage_of(location, spark), location, wider)
+    reached("after_schema_version")
     return True
 
 
