@@ -34,8 +34,8 @@ from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.json_schema import pipeline_schema
 from penstock.paths import is_path
-from penstock.pipeline.build import PipelineSpec
 from penstock.pipeline.model import Origin, Query, QuerySettings
+from penstock.pipeline.pipeline_spec import PipelineSpec
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
 from penstock.processors import READY_MADE

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock import catalog
-from penstock.pipeline.build import PipelineSpec, dead_letter_sinks
+from penstock.dead_letters.leaving import dead_letter_sinks
 from penstock.pipeline.model import QuerySettings
+from penstock.pipeline.pipeline_spec import PipelineSpec
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.spec import Part, Spec
 from penstock.transforms.functions import Function

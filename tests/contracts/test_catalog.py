@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from penstock import catalog
 from penstock.guarantees import Guarantee
 from penstock.pipeline import from_yaml, project
-from penstock.pipeline.build import PipelineSpec
 from penstock.pipeline.model import QuerySettings
+from penstock.pipeline.pipeline_spec import PipelineSpec
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from penstock.crash_points import reached
 from penstock.dead_letters import verdicts
+from penstock.dead_letters.leaving import at
 from penstock.engine.session import Engine
-from penstock.pipeline.build import at
 from penstock.pipeline.model import Pipeline, Query, Sink, Source
 from penstock.problems import Fault, Problem
 from penstock.sinks.batch import Batch

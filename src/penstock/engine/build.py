@@ -12,6 +12,7 @@ from penstock.async_progress import writer_options
 from penstock.dead_letters import verdicts
 from penstock.dead_letters.as_step import DeadLetters
 from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
+from penstock.dead_letters.leaving import routed_letters, routed_nodes
 from penstock.durations import to_spark
 from penstock.engine import record_times, spark_problems
 from penstock.engine.batches import BatchWriter
@@ -19,7 +20,6 @@ from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine, active
 from penstock.engine.settled import settled, spare_rules
 from penstock.facts import Operator
-from penstock.pipeline.build import routed_letters, routed_nodes
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
 from penstock.sinks.sink import Mode

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import catalog
+from penstock.dead_letters.leaving import dead_letter_sinks, with_dead_letters
 from penstock.paths import leaves
-from penstock.pipeline.build import PipelineSpec, dead_letter_sinks, sql_step, with_dead_letters
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
+from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
 from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Fault, Problem, UserError, Where

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.dead_letters.as_step import query_name
 from penstock.dead_letters.bad_records import DECODED, FUTURE
-from penstock.pipeline.build import puts_aside
+from penstock.dead_letters.leaving import puts_aside
 from penstock.transforms.splice import FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
 

@@ -1,49 +1,19 @@
-"""What both ways of writing a pipeline share."""
+"""Where dead letters leave: through a query of their own, or with the rows of a Kafka sink."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-
-from pydantic import Field
 
 from penstock import catalog
 from penstock.dead_letters.as_step import DeadLetters, query_name
 from penstock.formats.messages import JsonMessageWrite
-from penstock.pipeline.model import Origin, Pipeline, Query, QuerySettings, Sink, Source, Step
+from penstock.pipeline.model import Pipeline, Query, QuerySettings, Sink, Source, Step
 from penstock.sinks.files import Files
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import Decoded
-from penstock.spec import Name, Spec
-from penstock.transforms.functions import Function
-from penstock.transforms.sql import Sql, tables_in
-from penstock.transforms.sql_parser import SqlNotUnderstood
-from penstock.triggers import Latency
-
-
-class PipelineSpec(Spec):
-    """The top of a pipeline's file."""
-
-    pipeline: Name = Field(description="The pipeline's name: letters, digits and `_`.", pattern=r"^[A-Za-z_]\w*$")
-    description: str = Field("", description="What it is for.")
-    latency: Latency = Field("balanced", description="One word for trigger and tuning, from milliseconds to minutes.")
-    sources: dict[str, Any] = Field(description="Where rows come from, by name.", min_length=1)
-    steps: dict[str, Any] = Field(default_factory=dict, description="What is made of them, by name.")
-    sinks: dict[str, Any] = Field(description="Where rows go, by name.", min_length=1)
-    queries: dict[str, Any] = Field(default_factory=dict, description="What differs from the defaults, by step.")
-    functions: dict[str, Function] = Field(
-        default_factory=dict,
-        description="Python functions for SQL steps, by name; a row on which one raises is a bad record.",
-    )
-    dead_letters: Any = Field(
-        None,
-        description="Where bad records go: a `files`, `delta` or `kafka` sink without `of`."
-        " By default a Parquet folder for each source and step, in `dead_letters/<pipeline>`.",
-    )
-    listeners: tuple[str, ...] = Field((), description="`module:Class` of your own StreamingQueryListeners.")
-
+from penstock.transforms.sql import Sql
 
 _PLAIN_LETTER: dict[str, Any] = {
     "format": JsonMessageWrite(),
@@ -56,22 +26,6 @@ _PLAIN_LETTER: dict[str, Any] = {
     "partition_column": None,
 }
 """What a dead letter does not take over from the sink of the good rows."""
-
-
-def sql_step(name: str, spec: Any, nodes: Iterable[str], origin: Origin) -> Step:
-    """A SQL step with its inputs: the sources and steps that its SELECT names."""
-    assert isinstance(spec, Sql)  # noqa: S101 - for the type checker: the catalog gave it
-    known = {node.lower(): node for node in nodes}
-    try:
-        tables = tables_in(spec.sql)
-    except SqlNotUnderstood:
-        # Spark's own parser judges later. Until then every node that the text mentions counts as an input.
-        words = {word.lower() for word in re.findall(r"\w+", spec.sql)}
-        inputs = tuple(node for lower, node in known.items() if lower in words and node != name)
-    else:
-        read = (known.get(table.lower(), table) for table in tables)
-        inputs = tuple(dict.fromkeys(read))
-    return Step(name, spec, inputs, origin=origin)
 
 
 def with_dead_letters(pipeline: Pipeline) -> Pipeline:
