@@ -17,7 +17,7 @@ import pytest
 from penstock.actions.check import StartEngine, check
 from penstock.actions.dead_letters import show_letters
 from penstock.actions.run import RunResult
-from penstock.dead_letters.letters import Choice
+from penstock.dead_letters.letters import LetterFilter
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
 from tests.services import await_rows, consume, create_topic
@@ -91,7 +91,7 @@ def letters(start_engine: StartEngine) -> Callable[[Path], list[str]]:
     """What `penstock dead-letters show` tells of each: the record, why, and where it was."""
 
     def told(root: Path) -> list[str]:
-        shown = show_letters(root, (), None, Choice(), None, start_engine).letters
+        shown = show_letters(root, (), None, LetterFilter(), None, start_engine).letters
         keys = ("node", "check", "reason", "raw", "topic", "offset")
         found = [{key: value for key, value in one.to_json().items() if key in keys} for one in shown]
         known = [{key: value for key, value in one.items() if value is not None} for one in found]

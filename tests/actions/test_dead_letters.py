@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.actions.dead_letters import list_letters, show_letters
-from penstock.actions.replay import HEADER, ReplayOptions, replay
-from penstock.dead_letters.letters import Choice
-from penstock.dead_letters.replay_notes import Notes
+from penstock.actions.dead_letters import list_letters, replay_letters, show_letters
+from penstock.dead_letters.letters import LetterFilter
+from penstock.dead_letters.replay.arrived import HEADER
+from penstock.dead_letters.replay.planning import ReplayOptions
+from penstock.dead_letters.replay_notes import ReplayNotes
 from penstock.problems import UserError
 from penstock.storage import LocalStorage
 from tests.conftest import place
@@ -31,7 +32,7 @@ sources:
 sinks:
   out: {of: orders, type: files, path: out, format: parquet}
 """
-ALL = Choice()
+ALL = LetterFilter()
 
 
 @pytest.fixture
@@ -48,7 +49,9 @@ def shown(start_engine):
 
 @pytest.fixture
 def replayed(start_engine):
-    return lambda root, choice=ALL, **options: replay(root, (), None, choice, ReplayOptions(**options), start_engine)
+    return lambda root, choice=ALL, **options: replay_letters(
+        root, (), None, choice, ReplayOptions(**options), start_engine
+    )
 
 
 @pytest.fixture
@@ -95,15 +98,15 @@ def test_full_circle_of_json_files(project_at, run_once, spark, listed, shown, e
 
     mends = {b'{"id": 2, "amount": ': '{"id": 2,\n "amount": 2}', b'{"id": "x"}': '{"id": 4, "amount": 4}'}
     file = export(root, lambda one: mends.get(one["raw"].encode(), one["raw"]))
-    dry = replayed(root, mended=file, dry_run=True)
+    dry = replayed(root, corrected=file, dry_run=True)
     assert statuses(dry) == {"would be sent": 2, "unchanged": 1}
     assert len(list((root / "in").iterdir())) == 1
-    assert statuses(replayed(root, mended=file)) == {"sent": 2, "unchanged": 1}
-    assert statuses(replayed(root, mended=file)) == {"sent before": 2, "unchanged": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 2, "unchanged": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent before": 2, "unchanged": 1}
     assert len(list((root / "in").iterdir())) == 2
 
-    file = export(root, lambda one: one["raw"].replace("-", ""), Choice(checks=("positive",)), again=False)
-    assert statuses(replayed(root, mended=file)) == {"sent": 1}
+    file = export(root, lambda one: one["raw"].replace("-", ""), LetterFilter(checks=("positive",)), again=False)
+    assert statuses(replayed(root, corrected=file)) == {"sent": 1}
     assert statuses(replayed(root)) == {"sent before": 3}
     assert run_once(root).ok
     assert ids(spark, root / "out") == [1, 2, 3, 4, 5]
@@ -147,7 +150,7 @@ def test_csv_gets_its_header_and_rows_their_own_spelling(project_at, run_once, s
         root,
         lambda one: one["raw"].replace(":-", ":") if one["check"] == "positive" else f"{next(new)}{one['raw'][1:]}",
     )
-    assert statuses(replayed(root, mended=file)) == {"sent": 3}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 3}
     assert not list((root / "in").glob(".penstock*"))
     assert run_once(root).ok
     rows = {(row.id, row.amount, str(row.day)) for row in spark.read.parquet(str(root / "out")).collect()}
@@ -163,14 +166,14 @@ def test_a_mended_row_that_does_not_fit_is_told(project_at, run_once, export, re
     root = project_at(CSV, files={"in/a.csv": "id;amount;day\n2;-5;02.02.2026\n"})
     run_once(root)
     file = export(root, lambda one: one["raw"].replace("-5.0", '"five"'))
-    result = replayed(root, mended=file)
+    result = replayed(root, corrected=file)
     assert statuses(result) == {"failed": 1}
     assert [problem.code for problem in result.problems] == ["DEADLETTER006"]
     file = export(root, lambda one: one["raw"].replace("-5.0", ""))
-    result = replayed(root, mended=file)
+    result = replayed(root, corrected=file)
     assert [(problem.code, problem.severity) for problem in result.problems] == [("DEADLETTER005", "error")]
     file = export(root, lambda one: one["raw"].replace("-5.0", "5"))
-    assert statuses(replayed(root, mended=file)) == {"sent": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 1}
 
 
 def test_parquet_rows_go_back_as_parquet_into_their_folder(project_at, run_once, spark, export, replayed):
@@ -180,7 +183,7 @@ def test_parquet_rows_go_back_as_parquet_into_their_folder(project_at, run_once,
     spark.createDataFrame([(1, -1), (2, 2), (3, -3)], "id BIGINT, amount BIGINT").write.parquet(str(root / "in"))
     run_once(root)
     file = export(root, lambda one: one["raw"].replace("-", ""))
-    assert statuses(replayed(root, mended=file)) == {"sent": 2}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 2}
     assert run_once(root).ok
     assert ids(spark, root / "out") == [1, 2, 3]
 
@@ -203,7 +206,7 @@ def test_a_letter_of_a_step_or_sink_without_a_record_is_told(project_at, run_onc
     assert statuses(result) == {"cannot be sent": 1}
     assert [(problem.code, problem.severity) for problem in result.problems] == [("DEADLETTER005", "error")]
     file = export(root, lambda one: '{"id": 1, "amount": 1}')
-    assert statuses(replayed(root, mended=file)) == {"sent": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 1}
     run_once(root)
     assert ids(spark, root / "out") == [1, 2]
 
@@ -212,7 +215,7 @@ def test_after_a_crash_what_has_arrived_is_not_sent_again(project_at, run_once, 
     root = project_at(JSON, files={"in/a.json": '{"id": 1, "amount": -1}\n{"id": 2, "amount": -1}\n'})
     run_once(root)
     first, second = (one.letter for one in shown(root).letters)
-    notes = Notes(LocalStorage(), str(root / "storage"), "shop")
+    notes = ReplayNotes(LocalStorage(), str(root / "storage"), "shop")
     notes.begin([first.id], "orders", file=str(root / "in/penstock-replay-1.json"))
     notes.begin([second.id], "orders", file=str(root / "in/penstock-replay-2.json"))
     place(root / "in/penstock-replay-1.json", (first.raw or b"").decode())
@@ -258,7 +261,7 @@ def test_delta_as_the_place(project_at, run_once, listed, replayed, spark):
     )
     assert run_once(root).ok
     assert {(group.check, group.letters) for group in listed(root).groups} == {("positive", 1), ("decoded", 1)}
-    assert statuses(replayed(root, Choice(checks=("decoded",)))) == {"sent": 1}
+    assert statuses(replayed(root, LetterFilter(checks=("decoded",)))) == {"sent": 1}
 
 
 KAFKA = """
@@ -313,8 +316,8 @@ def test_full_circle_of_kafka(at_kafka, project_at, run_once, spark, shown, expo
 
     mends = {0: '{"id": 2, "amount": 2}', 1: '{"id": 3, "amount": 3}'}
     file = export(root, lambda one: mends.get(one["offset"], one.get("raw")))
-    assert statuses(replayed(root, mended=file)) == {"sent": 2, "unchanged": 1}
-    assert statuses(replayed(root, mended=file)) == {"sent before": 2, "unchanged": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent": 2, "unchanged": 1}
+    assert statuses(replayed(root, corrected=file)) == {"sent before": 2, "unchanged": 1}
     text = (root / "pipelines/p0.yaml").read_text()
     place(root / "pipelines/p0.yaml", text.replace("scores:risk", "scores:mended_risk"))  # the record stays as it was
     assert statuses(replayed(root)) == {"sent before": 2, "sent": 1}
@@ -336,7 +339,7 @@ def test_after_a_crash_the_topic_tells_what_has_arrived(project_at, run_once, sh
     produce(kafka.servers, orders, ["{", "}", "["])
     run_once(root)
     letters = sorted((one.letter for one in shown(root).letters), key=lambda letter: letter.offset)
-    notes = Notes(LocalStorage(), str(root / "storage"), "shop")
+    notes = ReplayNotes(LocalStorage(), str(root / "storage"), "shop")
     notes.begin([letter.id for letter in letters], "orders", topic=orders, ends={"0": 3})
     produce(kafka.servers, orders, ["{"], headers={HEADER: letters[0].id})
     assert statuses(replayed(root)) == {"sent before": 1, "sent": 2}

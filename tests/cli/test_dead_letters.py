@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.dead_letters.letters import arrow_schema
-from penstock.dead_letters.replay_homes import columns_of
+from penstock.dead_letters.replay.homes import columns_of
 
 PIPELINE = """\
 pipeline: shop

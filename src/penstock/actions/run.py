@@ -11,13 +11,13 @@ from typing import Any
 
 from penstock import crash_points
 from penstock.actions.check import StartEngine, build_with, judge_all, needs_of, probed
-from penstock.checkpoint.lock import require_free
+from penstock.checkpoint.lock import lock_folder, require_free
 from penstock.engine import resolve
 from penstock.pipeline.load import load
 from penstock.problems import Problem, errors_in
 from penstock.supervise.agreement import disagreements
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
-from penstock.supervise.start import lock_folder, start_all
+from penstock.supervise.start import start_all
 from penstock.triggers import Trigger
 
 

@@ -15,6 +15,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from penstock.engine import resolve
+from penstock.paths import is_local, to_local
+from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
 
 _LAST_BREATH_SECONDS = 10.0
@@ -51,6 +54,12 @@ def require_free(folder: Path, pipeline: str) -> None:
         if _is_alive(_pid(file)) or time.monotonic() > deadline:
             raise UserError(_taken(pipeline, _holder(file)))
         time.sleep(0.1)
+
+
+def lock_folder(project: Project) -> Path:
+    """Beside the checkpoints, where every project that uses them sees it; a remote storage is locked per project."""
+    root = resolve.storage_root(project, os.environ)
+    return to_local(root) / "locks" if is_local(root) else project.local_folder / "locks"
 
 
 def _is_held(file: Path) -> bool:

@@ -7,6 +7,7 @@ from types import ModuleType
 from penstock.checks.rule import Kind, Rule, Subject
 from penstock.checks.rules import (
     async_progress,
+    bad_records,
     checkpoints,
     continuous,
     event_time,
@@ -20,7 +21,6 @@ from penstock.checks.rules import (
     queries,
     ready_made,
     real_time,
-    records,
     safety,
     state_stores,
     triggers,
@@ -42,7 +42,7 @@ _TOPICS: tuple[ModuleType, ...] = (
     safety,
     processors,
     ready_made,
-    records,
+    bad_records,
     state_stores,
     files,
     checkpoints,

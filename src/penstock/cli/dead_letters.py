@@ -15,13 +15,15 @@ from rich.text import Text
 from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, counted, err, out, print_json, show_problems
-from penstock.dead_letters.letters import Choice, Letter
+from penstock.dead_letters.letters import Letter, LetterFilter
 from penstock.paths import shown
 from penstock.pipeline.load import find_root
 
 if TYPE_CHECKING:
-    from penstock.actions.dead_letters import ListResult, Shown
-    from penstock.actions.replay import Outcome, ReplayResult
+    from penstock.dead_letters.listed import ListedLetters
+    from penstock.dead_letters.replay.outcome import ReplayOutcome
+    from penstock.dead_letters.replay.put_back import ReplayResult
+    from penstock.dead_letters.shown import ShownLetter
 
 dead_letters = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
@@ -89,7 +91,7 @@ def show(
     """Shows letters in full, the newest first: the reason, the record, and where it came from."""
     from penstock.actions.dead_letters import show_letters
 
-    choice = Choice(node, tuple(check or ()), (id_,) if id_ else ())
+    choice = LetterFilter(node, tuple(check or ()), (id_,) if id_ else ())
     result = show_letters(project, _one(pipeline), env, choice, limit, starter(quiet=as_json))
     if as_json:
         print_json(result.to_json())
@@ -114,7 +116,7 @@ def export(
     """Writes letters as JSON, one a line, to be mended: edit `raw` there, then `replay --from` the file."""
     from penstock.actions.dead_letters import show_letters
 
-    choice = Choice(node, tuple(check or ()), tuple(id_ or ()))
+    choice = LetterFilter(node, tuple(check or ()), tuple(id_ or ()))
     result = show_letters(project, _one(pipeline), env, choice, None, starter(quiet=True), again=again)
     letters = [one.to_json() for one in reversed(result.letters)]
     if as_json:
@@ -145,12 +147,12 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Puts records back into the topic or folder that they came from, each once: as they were, or mended."""
-    from penstock.actions.replay import ReplayOptions
-    from penstock.actions.replay import replay as replay_action
+    from penstock.actions.dead_letters import replay_letters
+    from penstock.dead_letters.replay.planning import ReplayOptions
 
-    choice = Choice(node, tuple(check or ()), tuple(id_ or ()))
+    choice = LetterFilter(node, tuple(check or ()), tuple(id_ or ()))
     options = ReplayOptions(mended, unchanged, again, skip_late, dry_run)
-    result = replay_action(project, _one(pipeline), env, choice, options, starter(quiet=as_json))
+    result = replay_letters(project, _one(pipeline), env, choice, options, starter(quiet=as_json))
     if as_json:
         print_json(result.to_json())
     else:
@@ -163,7 +165,7 @@ def _one(pipeline: str | None) -> tuple[str, ...]:
     return (pipeline,) if pipeline else ()
 
 
-def _show_list(result: ListResult, limit: int) -> None:
+def _show_list(result: ListedLetters, limit: int) -> None:
     if not result.groups:
         out.print("[bold green]✓[/] no dead letters")
         return
@@ -192,7 +194,7 @@ def _show_list(result: ListResult, limit: int) -> None:
     out.print(f"[bold]{counted(result.letters, 'dead letter')}[/][dim]{left}[/]")
 
 
-def _show_letter(one: Shown) -> None:
+def _show_letter(one: ShownLetter) -> None:
     letter = one.letter
     out.print(Text.assemble((letter.id[:_ID], "bold yellow"), "  ", (letter.node, "bold"), f" · {letter.check}"))
     rows: list[tuple[str, Text]] = [("reason", Text(letter.reason or "–", "red"))]
@@ -213,7 +215,7 @@ def _show_letter(one: Shown) -> None:
     out.print()
 
 
-def _place(one: Shown) -> str:
+def _place(one: ShownLetter) -> str:
     letter: Letter = one.letter
     if letter.topic is not None:
         at = f", {_moment(letter.timestamp)}" if letter.timestamp else ""
@@ -285,6 +287,6 @@ def _show_replay(result: ReplayResult) -> None:
         out.print(f"[dim]        {len(late) - _SHOWN_LATE:,} more are late[/]")
 
 
-def _short(outcome: Outcome) -> str:
+def _short(outcome: ReplayOutcome) -> str:
     to = outcome.to or ""
     return shown(to) if to.startswith("/") else to

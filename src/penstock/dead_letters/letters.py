@@ -99,7 +99,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Choice:
+class LetterFilter:
     """Which letters are meant; what is not given does not restrict."""
 
     node: str | None = None
@@ -108,7 +108,7 @@ class Choice:
     """Whole ids or their beginnings."""
 
     def of(self, letters: pa.Table) -> pa.Table:
-        if self == Choice():
+        if self == LetterFilter():
             return letters
         import pyarrow as pa
         import pyarrow.compute as pc

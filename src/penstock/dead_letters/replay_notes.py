@@ -17,7 +17,7 @@ _KEPT = "DEADLETTER007"
 
 
 @dataclass(frozen=True)
-class Note:
+class ReplayNote:
     """One lot of letters. It is noted before anything of it is sent, and once more when it is known what arrived."""
 
     name: str
@@ -34,13 +34,13 @@ class Note:
     """The letters that arrived; None while that is not known."""
 
 
-class Notes:
+class ReplayNotes:
     """The notes of one pipeline, under `<storage>/replays/<pipeline>`. Each is written whole or not at all."""
 
     def __init__(self, storage: Storage, root: str, pipeline: str) -> None:
         self._storage, self._folder = storage, join(root, FOLDER, pipeline)
 
-    def all(self) -> list[Note]:
+    def all(self) -> list[ReplayNote]:
         """Oldest first. Raises Fault."""
         try:
             entries = [entry for entry in self._storage.entries(self._folder) if entry.name.endswith(".json")]
@@ -48,28 +48,28 @@ class Notes:
         except OSError as error:
             raise self._unkept(error) from None
 
-    def begin(self, ids: Iterable[str], source: str, **to: Any) -> Note:
+    def begin(self, ids: Iterable[str], source: str, **to: Any) -> ReplayNote:
         """A note of what is about to be sent, safe before it returns."""
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{uuid4().hex[:8]}"
-        return self._write(Note(name, now.isoformat(timespec="seconds"), tuple(ids), source, **to))
+        return self._write(ReplayNote(name, now.isoformat(timespec="seconds"), tuple(ids), source, **to))
 
-    def end(self, note: Note, sent: Iterable[str]) -> Note:
+    def end(self, note: ReplayNote, sent: Iterable[str]) -> ReplayNote:
         """The same note, with what arrived."""
         return self._write(replace(note, sent=tuple(sent)))
 
-    def _write(self, note: Note) -> Note:
+    def _write(self, note: ReplayNote) -> ReplayNote:
         try:
             self._storage.write_text(join(self._folder, f"{note.name}.json"), json.dumps(asdict(note)) + "\n")
         except OSError as error:
             raise self._unkept(error) from None
         return note
 
-    def _read(self, path: str) -> Note:
+    def _read(self, path: str) -> ReplayNote:
         try:
             kept = json.loads(self._storage.read_text(path))
             sent = kept.pop("sent")
-            return Note(**kept | {"ids": tuple(kept["ids"]), "sent": sent if sent is None else tuple(sent)})
+            return ReplayNote(**kept | {"ids": tuple(kept["ids"]), "sent": sent if sent is None else tuple(sent)})
         except (ValueError, TypeError, LookupError):
             raise Fault(_KEPT, f"`{path}` is no note of a replay",
                         "put it back from a backup; or delete it: then its letters may be sent twice"
@@ -80,6 +80,6 @@ class Notes:
                      "give this user the right to read and write there, or free some space")  # fmt: skip
 
 
-def replayed(notes: Iterable[Note]) -> dict[str, str]:
+def replayed(notes: Iterable[ReplayNote]) -> dict[str, str]:
     """By id, when a letter was put back."""
     return {id_: note.at for note in notes for id_ in note.sent or ()}

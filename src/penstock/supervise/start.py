@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.checkpoint import after_continuous, gaps
-from penstock.checkpoint.lock import held
+from penstock.checkpoint.lock import held, lock_folder
 from penstock.checkpoint.prepare import cannot_write, prepare
 from penstock.checks.rule import Disk, Subject
 from penstock.checks.runner import judge_plans
@@ -21,7 +21,7 @@ from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS, Profile, async_progress, profile
 from penstock.engine.session import Engine
 from penstock.facts import CheckpointFacts
-from penstock.paths import is_local, to_local
+from penstock.paths import is_local
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
@@ -205,12 +205,6 @@ def _checkpoint(engine: Engine, project: Project, item: Ready, disk: Disk) -> Ch
 def _throw_away(folder: str, query: Query) -> CheckpointFacts:
     """A checkpoint that nothing resumes; Spark gives it an identity of its own."""
     return CheckpointFacts(query.name, 1, folder, str(uuid4()))
-
-
-def lock_folder(project: Project) -> Path:
-    """Beside the checkpoints, where every project that uses them sees it; a remote storage is locked per project."""
-    root = resolve.storage_root(project, os.environ)
-    return to_local(root) / "locks" if is_local(root) else project.local_folder / "locks"
 
 
 def partition_columns_of(pipeline: Pipeline, query: Query, disk: Disk) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,8 @@ from uuid import uuid4
 
 from penstock.dead_letters.bad_records import HIDDEN
 from penstock.dead_letters.file_lines import first_line, local_file
-from penstock.dead_letters.replay_homes import Home, Record, columns_of, row_of
+from penstock.dead_letters.replay.homes import Home, RecordToReturn, columns_of, row_of
+from penstock.dead_letters.replay.outcome import UNSENT
 from penstock.engine.session import Engine
 from penstock.paths import braces_expanded, is_local, is_within, to_local
 from penstock.problems import Fault
@@ -27,7 +28,6 @@ from penstock.storage import Storage, join
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-UNSENT = "DEADLETTER006"
 _PACKED: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress}
 _ENDINGS = {"csv": ".csv", "json": ".json", "text": ".txt", "xml": ".xml", "parquet": ".parquet", "orc": ".orc"}
 _TEXTUAL = ("csv", "json", "text", "xml")
@@ -43,14 +43,14 @@ class Draft:
     """A file to be written: its records, and its content unless Spark has to make it."""
 
     path: str
-    records: tuple[Record, ...]
+    records: tuple[RecordToReturn, ...]
     content: bytes | None = None
 
 
-def drafts(home: Home, records: Iterable[Record]) -> Iterator[Draft | tuple[Record, str]]:
+def drafts(home: Home, records: Iterable[RecordToReturn]) -> Iterator[Draft | tuple[RecordToReturn, str]]:
     """The new files of one folder, and the records that cannot be in one, each with the reason. Nothing is written."""
     spec = _files(home)
-    lots: dict[tuple[str, ...], list[Record]] = {}
+    lots: dict[tuple[str, ...], list[RecordToReturn]] = {}
     for record in records:
         try:
             lots.setdefault(_lot(record, spec), []).append(record)
@@ -88,7 +88,7 @@ def _files(home: Home) -> Files:
     return home.source.spec
 
 
-def _lot(record: Record, spec: Files) -> tuple[str, ...]:
+def _lot(record: RecordToReturn, spec: Files) -> tuple[str, ...]:
     """What records of one file have in common. Raises Unfit."""
     if record.raw is None:
         raise Unfit("there is nothing to write")
@@ -107,14 +107,14 @@ def _lot(record: Record, spec: Files) -> tuple[str, ...]:
     return ("text", _header(record, spec), *([f"{record.letter.id} {record.copy}"] if alone else []))
 
 
-def _goes_through_spark(record: Record, spec: Files) -> bool:
+def _goes_through_spark(record: RecordToReturn, spec: Files) -> bool:
     if not record.is_row:
         return False
     dated = any(getattr(spec.format, f"{kind}_format", None) for kind in ("date", "timestamp", "timestamp_ntz"))
     return spec.format.type != "json" or (dated and not spec.lives)
 
 
-def _text(record: Record, spec: Files) -> str:
+def _text(record: RecordToReturn, spec: Files) -> str:
     try:
         text = (record.raw or b"").decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
@@ -129,7 +129,7 @@ def _text(record: Record, spec: Files) -> str:
     raise Unfit("it holds a line break, and a line is a record")
 
 
-def _header(record: Record, spec: Files) -> str:
+def _header(record: RecordToReturn, spec: Files) -> str:
     """The first line of a CSV file that has one: that of the file the record was in, or the names of the schema."""
     if spec.format.type != "csv" or not getattr(spec.format, "header", None):
         return ""
@@ -153,14 +153,14 @@ def _encoding(spec: Files) -> str:
     return "utf-8" if spec.format.type == "text" else getattr(spec.format, "encoding", None) or "utf-8"
 
 
-def _path(home: Home, spec: Files, lot: list[Record]) -> str:
+def _path(home: Home, spec: Files, lot: list[RecordToReturn]) -> str:
     """A name that no file had before: a source passes over names that it has read."""
     names = "\n".join(sorted(f"{record.letter.id} {record.copy}" for record in lot))
     mark = hashlib.sha256(f"{names}\n{uuid4()}".encode()).hexdigest()[:16]
     return join(home.folder or spec.path, f"penstock-replay-{mark}{_ending(spec, lot)}")
 
 
-def _ending(spec: Files, lot: list[Record]) -> str:
+def _ending(spec: Files, lot: list[RecordToReturn]) -> str:
     file = Path(lot[0].letter.file or "")
     plain = file.with_suffix("") if file.suffix in _PACKED else file
     ending = plain.suffix or _ENDINGS[spec.format.type]

@@ -36,7 +36,7 @@ class Homeless(Exception):
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordToReturn:
     """A letter on its way back, with the bytes that are sent: its own, or what they were mended to."""
 
     letter: Letter
@@ -110,7 +110,7 @@ def _of_file(file: str, sources: tuple[Source, ...]) -> Source:
     raise Homeless(f"no source reads the folder of `{unquote(file)}` any more")
 
 
-def event_time(record: Record, column: str) -> datetime | None:
+def event_time(record: RecordToReturn, column: str) -> datetime | None:
     """The time in a column of the record, where that can be told without Spark: JSON by name, CSV by position."""
     form = getattr(record.home.source.spec, "format", None)
     if record.raw is None or form is None or getattr(form, "timestamp_format", None):

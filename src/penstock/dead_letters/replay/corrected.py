@@ -1,4 +1,4 @@
-"""Dead letters that a user has mended, in a file as `penstock dead-letters export` writes it."""
+"""Dead letters that a user has corrected, in a file as `penstock dead-letters export` writes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from penstock.dead_letters.letters import ID_LENGTH, Letter
 from penstock.problems import Problem, UserError, Where
 
-Mended = Mapping[str, list[bytes | None]]
+Corrected = Mapping[str, list[bytes | None]]
 """By id, the bytes of the records: several if letters are alike."""
 
 
-def read_mended(file: Path) -> Mended:
+def read_corrected(file: Path) -> Corrected:
     """By id, the records of a file as `export` writes it, one for each line. Raises UserError."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -24,23 +24,23 @@ def read_mended(file: Path) -> Mended:
         raise UserError(_broken(file, 1, error.strerror or str(error))) from None
     except UnicodeDecodeError:
         raise UserError(_broken(file, 1, "it is not UTF-8 text")) from None
-    mended: dict[str, list[bytes | None]] = {}
+    corrected: dict[str, list[bytes | None]] = {}
     problems = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                id_, raw = _mended(line)
-                mended.setdefault(id_, []).append(raw)
+                id_, raw = _corrected(line)
+                corrected.setdefault(id_, []).append(raw)
             except (ValueError, TypeError) as error:
                 problems.append(_broken(file, number, str(error)))
-    if not mended and not problems:
+    if not corrected and not problems:
         problems.append(_broken(file, 1, "it holds no letters"))
     if problems:
         raise UserError(problems)
-    return mended
+    return corrected
 
 
-def _mended(line: str) -> tuple[str, bytes | None]:
+def _corrected(line: str) -> tuple[str, bytes | None]:
     try:
         told = json.loads(line)
     except ValueError as error:
@@ -68,10 +68,10 @@ def _broken(file: Path, line: int, why: str) -> Problem:
                    Where(str(file), line))  # fmt: skip
 
 
-def require_copies(letters: Sequence[Letter], mended: Mended, file: Path | None) -> None:
+def require_copies(letters: Sequence[Letter], corrected: Corrected, file: Path | None) -> None:
     """Raises UserError if a letter stands in the file more often than there are letters like it."""
     there = Counter(letter.id for letter in letters)
-    for id_, raws in mended.items():
+    for id_, raws in corrected.items():
         if id_ in there and len(raws) > there[id_]:
             raise UserError(
                 Problem("DEADLETTER004", f"`{file}` holds the letter `{id_[:12]}` {len(raws)} times, not {there[id_]}",
