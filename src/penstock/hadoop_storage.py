@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock import spark_internals
 from penstock.storage import Entry
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ class HadoopStorage:
     """`s3a://`, `hdfs://`, `abfss://` and the like, through Spark's own Hadoop client."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark.sparkContext._jvm
-        self._conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._spark = spark
+        self._conf = spark_internals.hadoop_conf(spark)
 
     def exists(self, path: str) -> bool:
         with _as_os_error():
@@ -49,11 +50,7 @@ class HadoopStorage:
         with _as_os_error():
             target = self._path(path)
             self._system(path).mkdirs(target.getParent())
-            # The way in which Spark writes its own checkpoint files: atomic on each kind of file system.
-            checkpointing = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
-            stream = checkpointing.CheckpointFileManager.create(target.getParent(), self._conf).createAtomic(
-                target, True
-            )
+            stream = spark_internals.atomic_stream(self._spark, target, self._conf)
             try:
                 stream.write(content)
             except BaseException:
@@ -83,7 +80,7 @@ class HadoopStorage:
             return None
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return spark_internals.hadoop_path(self._spark, path)
 
     def _system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._conf)
@@ -96,10 +93,7 @@ class _as_os_error:  # noqa: N801 - reads as a phrase: `with _as_os_error():`
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from py4j.protocol import Py4JJavaError
-
-        # PySpark turns some of them into exceptions of its own.
-        java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+        java = spark_internals.java_exception(error)
         if java is not None:
             said = str(java.toString())
             missing = said.startswith("java.io.FileNotFoundException")

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
+
+from penstock import spark_internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,9 +102,8 @@ class Snapshot:
 
 def snapshots(spark: SparkSession, table: str) -> Iterator[Snapshot]:
     """What an Iceberg table is made of, newest first, read anew. Expired ones are gone, rolled back ones left out."""
-    jvm: Any = spark._jvm
     # Through Java, for a query on the table `snapshots` takes thirty times as long, and this is done for each batch.
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    loaded = spark_internals.iceberg_table(spark, table)
     found = loaded.currentSnapshot()
     while found is not None:
         summary = found.summary()

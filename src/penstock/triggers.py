@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from penstock.durations import to_milliseconds, to_spark
+from penstock.spark_internals import set_real_time
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -104,16 +105,14 @@ def parse(value: Any) -> Trigger:
 
 
 def _in_real_time(writer: DataStreamWriter, interval: str) -> DataStreamWriter:
-    """PySpark knows the trigger from 4.2 on; before, the JVM's own is set."""
+    """PySpark knows the trigger from 4.2 on."""
     import inspect
 
     inside: Any = writer
     if "realTime" in inspect.signature(writer.trigger).parameters:
         inside.trigger(realTime=interval)
         return writer
-    real_time = inside._spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime(interval)
-    inside._jwrite = inside._jwrite.trigger(real_time)
-    return writer
+    return set_real_time(writer, interval)
 
 
 AnyTrigger = Annotated[

@@ -300,6 +300,6 @@ def test_two_projects_on_one_storage_do_not_run_together(project_at, run_once, t
 
     storage = tmp_path / "shared"
     root = project_at(COPY, files={"data/in/1.txt": "a\n"}, settings=f"name: test\nstorage: {storage}\n")
-    with held(engine.spark._jvm, storage / "locks", "copy"), pytest.raises(UserError) as refused:
+    with held(engine.spark, storage / "locks", "copy"), pytest.raises(UserError) as refused:
         run_once(root)
     assert [problem.code for problem in refused.value.problems] == ["CHECKPOINT003"]

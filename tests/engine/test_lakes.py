@@ -70,7 +70,7 @@ started = []
 def start(project, connectors, settings):
     if not started:
         started.append(session.start(project.name, settings, project.local_folder, connectors))
-    return replace(started[0], _gateway=None)
+    return replace(started[0], jvm=None)
 
 
 for _ in range(2):

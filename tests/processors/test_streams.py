@@ -151,7 +151,7 @@ def ran(root: Path, engine) -> Path:
     from penstock.actions.run import RunOptions, run
     from penstock.supervise.loop import Stop
 
-    shared = replace(engine, _gateway=None)
+    shared = replace(engine, jvm=None)
     collected.held.clear()
 
     def ignored(given: object) -> None: ...

@@ -257,7 +257,7 @@ BATCHES = (
 
 def ran(root: Path, engine: Engine) -> list[Problem]:
     """Runs pipeline after pipeline: Spark starts a Python process for each processor, and waits ten seconds for it."""
-    shared = replace(engine, _gateway=None)
+    shared = replace(engine, jvm=None)
     ways = (None, RunOptions(once=True), lambda *_: shared, Stop(), lambda snapshot: None, lambda line: None)
     return [problem for name in NAMES for problem in run(root, (name,), *ways).problems]
 

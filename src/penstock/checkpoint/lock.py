@@ -11,36 +11,35 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-from py4j.protocol import Py4JError, Py4JJavaError
+from typing import TYPE_CHECKING
 
 from penstock.engine import resolve
 from penstock.paths import is_local, to_local
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
+from penstock.spark_internals import JvmError, lock_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LAST_BREATH_SECONDS = 10.0
 
 
 @contextmanager
-def held(jvm: Any, folder: Path, pipeline: str) -> Iterator[None]:
+def held(spark: SparkSession, folder: Path, pipeline: str) -> Iterator[None]:
     """Holds a pipeline's lock. Raises UserError when another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{pipeline}.lock"
-    handle = jvm.java.io.RandomAccessFile(str(file), "rw")
-    lock = _try_lock(handle)
-    if lock is None:
-        handle.close()
+    unlock = lock_file(spark, str(file))
+    if unlock is None:
         raise UserError(_taken(pipeline, _holder(file)))
     # The holder's id stands in a file of its own: a locked file cannot be read everywhere.
     file.with_suffix(".pid").write_text(str(os.getpid()), encoding="utf-8")
     try:
         yield
     finally:
-        with suppress(Py4JError, OSError):  # a JVM that has died holds no lock any more
-            lock.release()
-            handle.close()
+        with suppress(JvmError, OSError):  # a JVM that has died holds no lock any more
+            unlock()
 
 
 def require_free(folder: Path, pipeline: str) -> None:
@@ -94,13 +93,6 @@ def _is_alive(pid: int | None) -> bool:
     except PermissionError:
         return True  # somebody else's
     return True
-
-
-def _try_lock(handle: Any) -> Any:
-    try:
-        return handle.getChannel().tryLock()
-    except Py4JJavaError:  # OverlappingFileLockException: this very process holds it
-        return None
 
 
 def _holder(file: Path) -> str:

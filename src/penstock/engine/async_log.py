@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-from py4j.protocol import Py4JError
+from penstock.spark_internals import SPARK_IS_GONE, newest_batch, write_newest_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def last_planned(streaming: StreamingQuery) -> int:
     """The newest batch that has begun; -1 before the first, and where Spark is gone."""
-    return _newest(streaming, "offsetLog")
+    return _newest(streaming, "offsets")
 
 
 def last_committed(streaming: StreamingQuery) -> int:
     """The newest batch that is done; -1 before the first, and where Spark is gone."""
-    return _newest(streaming, "commitLog")
+    return _newest(streaming, "commits")
 
 
 def write_down(streaming: StreamingQuery, session: SparkSession) -> None:
@@ -27,31 +27,13 @@ def write_down(streaming: StreamingQuery, session: SparkSession) -> None:
 
     Where it failed or Spark is gone, nothing is written, and the next start repeats some rows as after a crash.
     """
-    with contextlib.suppress(Py4JError, ConnectionError):
-        if _execution(streaming).exception().isDefined():
-            return  # why it failed may be the log itself
-        offsets, commits = _execution(streaming).offsetLog(), _execution(streaming).commitLog()
-        newest = commits.getLatest()
-        planned = offsets.get(newest.get()._1()) if newest.isDefined() else newest
-        if not planned.isDefined():
-            return
-        jvm: Any = session._jvm
-        logs = jvm.org.apache.spark.sql.execution.streaming.checkpointing
-        # The offsets first, as Spark does. A file that is there stays as it is.
-        for log, kept, entry in (
-            (logs.OffsetSeqLog, offsets, planned.get()),
-            (logs.CommitLog, commits, newest.get()._2()),
-        ):
-            log(session._jsparkSession, kept.metadataPath().toString()).add(newest.get()._1(), entry)
+    with contextlib.suppress(*SPARK_IS_GONE):
+        write_newest_commit(streaming, session)
 
 
-def _newest(streaming: StreamingQuery, log: str) -> int:
+def _newest(streaming: StreamingQuery, log: Literal["offsets", "commits"]) -> int:
     try:
-        newest = getattr(_execution(streaming), log)().getLatest()
-        return int(newest.get()._1()) if newest.isDefined() else -1
-    except (Py4JError, ConnectionError):
+        newest = newest_batch(streaming, log)
+    except SPARK_IS_GONE:
         return -1
-
-
-def _execution(streaming: Any) -> Any:
-    return streaming._jsq.streamingQuery()
+    return -1 if newest is None else newest

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from penstock import spark_internals
 from penstock.async_progress import writer_options
 from penstock.dead_letters import verdicts
 from penstock.dead_letters.as_step import DeadLetters
@@ -17,7 +18,7 @@ from penstock.durations import to_spark
 from penstock.engine import record_times, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
-from penstock.engine.session import Engine, active
+from penstock.engine.session import Engine
 from penstock.engine.settled import settled, spare_rules
 from penstock.facts import Operator
 from penstock.pipeline.model import Pipeline, Query, Source, Step
@@ -212,17 +213,12 @@ def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
 
 def _require_store(engine: Engine, query: Query, provider: str) -> None:
     """Raises UserError if Spark does not find the class of a state store, as it would only say in the first batch."""
-    from py4j.protocol import Py4JError
-
     if not provider or provider in PROVIDERS.values():
         return
-    jvm: Any = engine.spark._jvm
-    try:
-        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(provider)
-    except Py4JError:
+    if not spark_internals.has_class(engine.spark, provider):
         where = query.origin.at("state", "store")
         fix = "name a class with its package, and its jar in `penstock.yaml`: `spark: {spark.jars: …}`"
-        raise UserError(Problem("STORE003", f"Spark does not find the state store `{provider}`", fix, where)) from None
+        raise UserError(Problem("STORE003", f"Spark does not find the state store `{provider}`", fix, where))
 
 
 def refusal(built: Built) -> Problem | None:
@@ -237,12 +233,8 @@ def refusal(built: Built) -> Problem | None:
 
 def refusal_of(rows: DataFrame, mode: Mode) -> Exception | None:
     """What Spark says against streaming these rows in an output mode."""
-    jvm: Any = rows.sparkSession._jvm
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
     try:
-        with active(rows.sparkSession):
-            checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), output_mode)
+        spark_internals.check_for_streaming(rows, mode)
     except Exception as error:  # noqa: BLE001 - PySpark gives each refusal a class of its own
         return error
     return None
@@ -292,7 +284,7 @@ def start(
     if interval is not None:
         writer = writer.options(**writer_options(interval))
     try:
-        with active(built.session):
+        with spark_internals.active(built.session):
             if native:
                 return Started(sink.spec.start(writer, sink.name), trigger, interval=interval)
             first = built.is_stateful or pipeline.may_refuse_what_is_written(query)

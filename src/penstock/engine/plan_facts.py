@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock import spark_internals
 from penstock.facts import Column, Expression, JoinKind, Operator, OperatorKind, TimeMode
 
 if TYPE_CHECKING:
@@ -93,20 +94,12 @@ _Json = Mapping[str, Any]
 
 def plan_of(rows: DataFrame, node: str, nodes: Sequence[str]) -> Operator:
     """The operators that make these rows of `node`; `nodes` are the names of all sources and steps."""
-    frame: Any = rows
-    return operators(json.loads(frame._jdf.queryExecution().analyzed().toJSON()), node, nodes)
+    return operators(json.loads(spark_internals.analyzed_json(rows)), node, nodes)
 
 
 def explained(rows: DataFrame) -> tuple[str, tuple[str, ...]]:
     """Spark's plans as it prints them, and the operators with state that it put into the last one."""
-    frame: Any = rows
-    session = frame.sparkSession
-    execution = session._jvm.org.apache.spark.sql.execution
-    # Of a stream, only the command plans as a running query does.
-    asked = execution.command.ExplainCommand(
-        frame._jdf.queryExecution().analyzed(), execution.ExplainMode.fromString("extended")
-    )
-    text: str = asked.run(session._jsparkSession).apply(0).getString(0)
+    text = spark_internals.explained(rows)
     physical = text.partition("== Physical Plan ==")[2]
     names = (re.sub(r"^[\s:+*|()\d-]*", "", line).split(" ")[0] for line in physical.splitlines())
     return text.strip(), tuple(name for name in names if name.startswith(_STATEFUL_NAMES))

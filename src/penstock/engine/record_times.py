@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.spark_internals import clock
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 TIMES = "penstock-times."
 """Starts the name of the observation of a source's records; the source's name follows."""
@@ -33,25 +35,5 @@ def observed(records: DataFrame, source: str) -> DataFrame:
         min(now).alias("first"),
         max(now).alias("last"),
     ]
-    clocked = records.withColumn(_NOW, _clock(records.sparkSession))
+    clocked = records.withColumn(_NOW, clock(records.sparkSession))
     return clocked.observe(f"{TIMES}{source}", *told).drop(_NOW)
-
-
-def _clock(spark: SparkSession) -> Column:
-    """The time at which a row is computed, in milliseconds. Spark's own functions give that of the batch's begin."""
-    from pyspark.sql.classic.column import Column
-
-    jvm: Any = spark._jvm
-    nothing = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
-    called = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        jvm.java.lang.Class.forName("java.lang.System"),
-        jvm.org.apache.spark.sql.types.DataType.fromJson('"long"'),
-        "currentTimeMillis",
-        nothing,
-        nothing,
-        True,  # propagates NULL: it has no arguments
-        False,  # returns no NULL
-        False,  # is not deterministic, so it is asked once for each row, where it stands
-        jvm.scala.Option.empty(),
-    )
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(called))

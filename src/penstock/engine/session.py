@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
 from penstock.engine.capabilities import capabilities, minor
 from penstock.engine.hadoop_storage import HadoopStorage
 from penstock.engine.java import require_java
 from penstock.paths import is_local
 from penstock.problems import Problem, UserError
+from penstock.spark_internals import Jvm, JvmError
 from penstock.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ class Engine:
 
     spark: SparkSession
     log: Path | None = None
-    _gateway: Any = None
+    jvm: Jvm | None = None
+    """The process that `close()` ends; None where somebody else started it."""
     _console: list[Callable[[str], None]] = field(default_factory=list)
     _marks: dict[str, threading.Event] = field(default_factory=dict)
 
@@ -63,10 +66,7 @@ class Engine:
     @cached_property
     def quick_files(self) -> bool:
         """Does a file on the local disk cost no process? Hadoop's own file system starts one for most that it does."""
-        jvm: Any = self.spark._jvm
-        context: Any = self.spark.sparkContext
-        files = jvm.org.apache.hadoop.fs.FileSystem.get(context._jsc.hadoopConfiguration())
-        return self.is_local and files.getClass().getName() == connector_jars.QUICK_FILES
+        return self.is_local and spark_internals.file_system_class(self.spark) == connector_jars.QUICK_FILES
 
     @property
     def is_local(self) -> bool:
@@ -108,16 +108,16 @@ class Engine:
             self._console.remove(show)
 
     def close(self) -> None:
-        if self._gateway is None:
+        if self.jvm is None:
             return  # not ours to stop
-        process = self._gateway.proc
+        process = self.jvm.process
         with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped, and need not be
             self.spark.stop()
-        self._gateway.shutdown()
-        process.stdin.close()
+        self.jvm.close()
+        if process.stdin:
+            process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=10)
-        _forget_gateway()
 
     def _pump(self, stream: Any) -> None:
         for line in iter(stream.readline, b""):
@@ -132,13 +132,10 @@ class Engine:
         """Lets the JVM print a mark, and waits until it has come through the pipe behind everything else."""
         if self.log is None:
             return  # a Spark of somebody else prints elsewhere
-        from py4j.protocol import Py4JError
-
         text, mark = f"penstock-{uuid4()}", threading.Event()
         self._marks[text] = mark
-        jvm: Any = self.spark._jvm
-        with contextlib.suppress(Py4JError, OSError):  # a JVM that is gone has no more to say
-            jvm.java.lang.System.out.println(text)
+        with contextlib.suppress(JvmError, OSError):  # a JVM that is gone has no more to say
+            spark_internals.print_line(self.spark, text)
             mark.wait(_CONSOLE_SECONDS)
 
 
@@ -212,22 +209,6 @@ class _Shared:
 shared = _Shared()
 
 
-@contextlib.contextmanager
-def active(session: SparkSession) -> Iterator[None]:
-    """Makes a session the one of this thread: Spark reads some settings, and looks up catalogs, there alone."""
-    jvm: Any = session._jvm
-    sessions = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
-
-
 def attach(spark: SparkSession) -> Engine:
     """An engine on a Spark that somebody else started, in a notebook for example."""
     capabilities(minor(spark.version))
@@ -236,12 +217,7 @@ def attach(spark: SparkSession) -> Engine:
 
 def running() -> SparkSession | None:
     """The Spark of this process, if there is one."""
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark.sql import SparkSession
-
-    session: SparkSession | None = SparkSession._instantiatedSession  # of any thread, unlike the active one
-    return session if session is not None and session._jsc is not None and session._sc._jsc is not None else None
+    return spark_internals.running_session() if "pyspark" in sys.modules else None
 
 
 def installed_version() -> str:
@@ -274,9 +250,8 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
 
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.errors.exceptions.base import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     log = folder / "spark.log"
@@ -291,20 +266,18 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
         try:
             # A session of its own: a signal to our process group is ours to handle, and must not reach the JVM.
             piped = {"stdout": subprocess.PIPE, "stderr": stderr, "start_new_session": True}
-            gateway: Any = launch_gateway(launch, popen_kwargs=piped)  # type: ignore[no-untyped-call]
+            jvm = spark_internals.launch(launch, piped)
             with _own_signal_handlers():
-                context = SparkContext(conf=conf, gateway=gateway)
+                context = jvm.context(conf)
         except (PySparkRuntimeError, OSError) as error:
             raise UserError(_cannot_start(str(error), log)) from None
         except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
             raise UserError(_cannot_start(_first_cause(error), log)) from None
     context.setLogLevel("WARN")
-    # Should the JVM die, this server of PySpark's would print a traceback; that it died is told as a Problem.
-    context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
-    engine = Engine(SparkSession(context), log, gateway)
-    threading.Thread(target=engine._pump, args=(gateway.proc.stdout,), daemon=True, name="jvm-console").start()
+    engine = Engine(SparkSession(context), log, jvm)
+    threading.Thread(target=engine._pump, args=(jvm.process.stdout,), daemon=True, name="jvm-console").start()
     return engine
 
 
@@ -326,7 +299,7 @@ def _cannot_start(why: str, log: Path) -> Problem:
 
 
 def _first_cause(error: BaseException) -> str:
-    java = getattr(error, "java_exception", None)
+    java = spark_internals.java_exception(error)
     return str(java.toString()) if java is not None else str(error).splitlines()[0]
 
 
@@ -349,11 +322,3 @@ def _zipped_modules(root: Path) -> Iterator[Path]:
         for file in files:
             zipped.write(file, file.relative_to(root))
     yield archive
-
-
-def _forget_gateway() -> None:
-    """Lets a later start in this process launch a JVM of its own."""
-    from pyspark import SparkContext
-
-    SparkContext._gateway = None
-    SparkContext._jvm = None

@@ -7,16 +7,15 @@ In an optimised plan the rules find nothing left to do, and those that find noth
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.engine.session import active
+from penstock import spark_internals
+from penstock.spark_internals import active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SPARED = "spark.sql.optimizer.excludedRules"
-_IDLE_RULE = re.compile(r"([\w.$]+) -> RuleSummary\(\d+, \d+, 0\)")
-"""A rule that changed nothing, in what Spark tells about the rules that it asked."""
 _UNSETTLED = ("CURRENT_LIKE", "PLAN_EXPRESSION", "PYTHON_UDF", "SCALA_UDF")
 """What means something else in each batch, or is not Spark's own."""
 _TIME_WORDS = re.compile(r"cast\((now|today|tomorrow|yesterday)\b", re.IGNORECASE)
@@ -29,21 +28,10 @@ def settled(rows: DataFrame) -> DataFrame:
     That is so for rows of one stream alone: a table that is read beside it may have changed. Operators that keep state
     are left as Spark finds them, for a checkpoint remembers what they looked like.
     """
-    from pyspark.sql import DataFrame as Rows
-
-    inside: Any = rows
-    jvm: Any = rows.sparkSession._jvm
     with active(rows.sparkSession):
-        plan = inside._jdf.queryExecution().analyzed()
-        patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-        if plan.collectLeaves().size() != 1 or _TIME_WORDS.search(plan.toString()):
+        if len(spark_internals.leaves(rows)) != 1 or _TIME_WORDS.search(spark_internals.plan_text(rows)):
             return rows
-        if any(plan.containsPattern(getattr(patterns, name)()) for name in _UNSETTLED):
-            return rows
-        session: Any = rows.sparkSession._jsparkSession
-        optimised = session.sessionState().optimizer().execute(plan.clone())
-        made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, optimised)
-    return Rows(made, rows.sparkSession)
+        return rows if spark_internals.has_pattern(rows, *_UNSETTLED) else spark_internals.optimised(rows)
 
 
 def spare_rules(rows: DataFrame) -> None:
@@ -52,18 +40,7 @@ def spare_rules(rows: DataFrame) -> None:
     Spark would ask them all, three times for each batch. Rules that it cannot do without are never spared, and a query
     that reads a table beside its streams is left alone: that table may change, and its plan with it.
     """
-    inside: Any = rows
-    session, jvm = inside.sparkSession, inside.sparkSession._jvm
+    session = rows.sparkSession
     with active(session):
-        plan = inside._jdf.queryExecution().analyzed()
-        leaves = plan.collectLeaves()
-        if session.conf.get(_SPARED, None) is not None or not all(
-            leaves.apply(number).isStreaming() for number in range(leaves.size())
-        ):
-            return
-        optimiser = session._jsparkSession.sessionState().optimizer()
-        asked = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(jvm.scala.Option.empty())
-        optimiser.executeAndTrack(plan.clone(), asked)
-        needed = optimiser.nonExcludableRules().mkString(",").split(",")
-        idle = [rule for rule in _IDLE_RULE.findall(asked.rules().toString()) if rule not in needed]
-        session.conf.set(_SPARED, ",".join(idle))
+        if session.conf.get(_SPARED, None) is None and all(spark_internals.leaves(rows)):
+            session.conf.set(_SPARED, ",".join(spark_internals.idle_rules(rows)))

@@ -14,6 +14,7 @@ from penstock.dead_letters.verdicts import FAILED, PLACE, SHOWN_CHARACTERS
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
 from penstock.references import Mask
+from penstock.spark_internals import descriptions, java_message
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql
 from penstock.user_code import line_of
@@ -78,7 +79,7 @@ def condition_of(error: Exception) -> str:
 
 def message_of(error: Exception) -> str:
     """The first sentence of what Spark said, without its codes, plan and trace."""
-    said = _said_by_java(error) or str(error)
+    said = java_message(error) or str(error)
     text = _CLASS.sub("", said.strip())
     text = _NOISE.sub("", text).split("\n\n")[0].split("JVM stacktrace")[0].strip()
     first = text.splitlines()[0] if text else type(error).__name__
@@ -94,16 +95,9 @@ def fix_for(error: Exception) -> str:
 
 def causes(error: BaseException) -> Iterator[str]:
     """What PySpark's error and each error behind it say, outermost first, without the Java class that says it."""
-    behind: Any = error
-    while behind is not None:
-        if said := _JAVA_CLASS.sub("", getattr(behind, "_desc", None) or ""):
+    for described in descriptions(error):
+        if said := _JAVA_CLASS.sub("", described):
             yield said
-        behind = getattr(behind, "_cause", None)
-
-
-def _said_by_java(error: Exception) -> str | None:
-    java = getattr(error, "java_exception", None)
-    return str(java.getMessage() or java.toString()) if java is not None else None
 
 
 def _place(error: Exception, node: Source | Step) -> Where:

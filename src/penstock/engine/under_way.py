@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
+from penstock.spark_internals import SPARK_IS_GONE, sql_executions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +34,7 @@ class BatchMetrics:
     """Follows the batches of one run of a query, by what Spark keeps for its own page on SQL."""
 
     def __init__(self, streaming: StreamingQuery, spark: SparkSession) -> None:
-        inside: Any = spark
-        self._store = inside._jsparkSession.sharedState().statusStore()
+        self._store = sql_executions(spark)
         self._run = f"runId = {streaming.runId}"
         self._seen = -1
         self._execution = -1
@@ -49,7 +48,7 @@ class BatchMetrics:
             rows = self._rows() if self._is_running() else None
             if rows is None and self._find():
                 rows = self._rows()
-        except (ConnectionError, Py4JError):
+        except SPARK_IS_GONE:
             return None
         return None if rows is None else UnderWay(self._batch, rows)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock import spark_internals
 from penstock.formats.messages import Decoding, Subject, body_of, not_framed, quoted
 from penstock.formats.messages_registry import Registered, Registry, Subjects
 from penstock.paths import PathText
@@ -135,7 +136,7 @@ class AvroMessageWrite(_AvroSchema):
         if schema is not None:
             columns = [field["name"] for field in _fields(schema) if field["name"] in columns]
         else:
-            schema = _derived(rows.select(*(quoted(name) for name in columns)), self.record_name)
+            schema = spark_internals.avro_schema(rows.select(*(quoted(name) for name in columns)), self.record_name)
         body = to_avro(struct(*(col(quoted(name)) for name in columns)), schema)
         if self.registry is None:
             return body
@@ -194,17 +195,7 @@ def _limit_lengths() -> None:
     """
     from pyspark.sql import SparkSession
 
-    jvm: Any = SparkSession.active()._jvm
-    gateway: Any = SparkSession.active().sparkContext._gateway
-    for what, largest in _LARGEST.items():
-        name = f"org.apache.avro.limits.{what}.maxLength"
-        if jvm.java.lang.System.getProperty(name) is None:
-            jvm.java.lang.System.setProperty(name, str(largest))
-    # Avro may have looked at them already.
-    limits = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException")
-    look_again = limits.getDeclaredMethod("resetLimits", gateway.new_array(jvm.java.lang.Class, 0))
-    look_again.setAccessible(True)
-    look_again.invoke(None, gateway.new_array(jvm.java.lang.Object, 0))
+    spark_internals.limit_avro_lengths(SparkSession.active(), _LARGEST)
 
 
 def _options(reader: str) -> dict[str, str]:
@@ -275,11 +266,3 @@ def _newest(known: dict[str, list[Registered]]) -> str:
 
 def _frame(number: int) -> bytes:
     return b"\0" + number.to_bytes(4, "big")
-
-
-def _derived(rows: DataFrame, name: str) -> str:
-    """The Avro schema that Spark makes of the columns."""
-    session: Any = rows.sparkSession
-    loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    converters = loader.loadClass("org.apache.spark.sql.avro.SchemaConverters$").getField("MODULE$").get(None)
-    return str(converters.toAvroType(rows._jdf.schema(), False, name, "").toString())

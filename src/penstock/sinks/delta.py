@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -14,6 +14,7 @@ from penstock.problems import Fault
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for
+from penstock.spark_internals import is_delta_table
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
 
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
     def _exists(self, spark: SparkSession) -> bool:
         if self.path is None:
             return spark.catalog.tableExists(self._target(spark))
-        jvm: Any = spark._jvm
-        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, self.path))
+        return is_delta_table(spark, self.path)
 
     def _fit(self, rows: DataFrame) -> None:
         """Lets the table get the columns that it lacks, if it may. Raises Fault."""

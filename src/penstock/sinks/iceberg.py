@@ -13,6 +13,7 @@ from penstock.lake_tables import BATCH, QUERY_ID, TableText, full_name, parts_of
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for
+from penstock.spark_internals import session_of
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
                 spark.sql(lake_sql.add_columns(target, new))
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
-        return writer.format("iceberg").options(**given_options(self)).toTable(full_name(writer._spark, self.table))
+        return (
+            writer.format("iceberg").options(**given_options(self)).toTable(full_name(session_of(writer), self.table))
+        )
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         from pyspark.sql.functions import lit

@@ -12,7 +12,9 @@ from hashlib import sha256
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
+from penstock import spark_internals
 from penstock.problems import Fault
+from penstock.spark_internals import JavaError, JvmError, java_exception
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,17 +55,14 @@ class Database:
         schema: str | None,
         hidden: Callable[[str], str],
     ) -> None:
-        jvm: Any = spark._jvm
         self._options, self._hidden, self._table = dict(options), hidden, table
         self._ledger = _in(schema, _LEDGER)
         # Spark's own way to a connection: it finds drivers in the jars of the session, which the JVM's does not.
-        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions
-        everything = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap({**self._options, "dbtable": table}))
         try:
-            self._jdbc = jdbc(everything)
-        except _java_error() as error:
+            self._jdbc = spark_internals.jdbc_options(spark, {**self._options, "dbtable": table})
+        except JavaError as error:
             raise self._fault(error) from None
-        self._dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(self._options["url"])
+        self._dialect = spark_internals.jdbc_dialect(spark, self._options["url"])
 
     def columns(self) -> list[str]:
         """The table's columns, as the database spells them. Raises Fault if the table is not there."""
@@ -71,7 +70,7 @@ class Database:
             query = self._dialect.getSchemaQuery(self._table)
             try:
                 about = connection.prepareStatement(query).executeQuery().getMetaData()
-            except _java_error() as error:
+            except JavaError as error:
                 raise Fault("JDBC002", f"the table {self._table} cannot be read: {self._said(error)}",
                             "make the table, or name one that is there", ("table",)) from None  # fmt: skip
             return [about.getColumnName(number) for number in range(1, about.getColumnCount() + 1)]
@@ -83,7 +82,7 @@ class Database:
                 return
             try:
                 _run(connection, f"CREATE TABLE {self._ledger} ({_LEDGER_COLUMNS}, PRIMARY KEY (query_id, sink))")
-            except _java_error() as error:
+            except JavaError as error:
                 if not self._is_there(connection):  # somebody else may have made it just now
                     raise Fault("JDBC004", f"the ledger {self._ledger} cannot be made: {self._said(error)}",
                                 "let the user make tables, name a schema where it may (`ledger_schema`),"
@@ -127,12 +126,12 @@ class Database:
                                     "run again: the batch is staged anew. See that no other run uses a copy of this"
                                     " checkpoint")  # fmt: skip
                 connection.commit()
-            except _java_error() as error:
-                with suppress(_java_error()):  # a connection that is lost has rolled back by itself
+            except JavaError as error:
+                with suppress(JavaError):  # a connection that is lost has rolled back by itself
                     connection.rollback()
                 raise self._fault(error) from None
             connection.setAutoCommit(True)
-            with suppress(_java_error()):  # tidiness: the next batch makes the table anew anyway
+            with suppress(JavaError):  # tidiness: the next batch makes the table anew anyway
                 _run(connection, f"DROP TABLE {staged.table}")
 
     def _advance(self, connection: Any, batch: Batch) -> bool:
@@ -179,7 +178,7 @@ class Database:
     def _is_there(self, connection: Any) -> bool:
         try:
             connection.prepareStatement(self._dialect.getSchemaQuery(self._ledger)).executeQuery()
-        except _java_error():
+        except JavaError:
             return False
         return True
 
@@ -188,34 +187,33 @@ class Database:
         try:
             # -1: on the driver, not for a partition.
             connection = self._dialect.createConnectionFactory(self._jdbc).apply(-1)
-        except _java_error() as error:
+        except JavaError as error:
             raise Fault("JDBC001", f"the database cannot be reached: {self._said(error)}",
                         "check `url`, `username` and `password`, and that the server runs", ("url",)
                         ) from None  # fmt: skip
         try:
             yield connection
-        except _java_error() as error:
+        except JavaError as error:
             raise self._fault(error) from None
         finally:
-            with suppress(_java_error()):
+            with suppress(JavaError):
                 connection.close()
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
         """Tells what a driver says in Spark's tasks as a Fault; what the rows themselves raise passes."""
-        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             yield
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, JvmError) as error:
             java = _java_of(error)
             if java is None:
                 raise
             raise self._refused(java) from None
 
     def _fault(self, error: BaseException) -> Fault:
-        return self._refused(_java_of(error) or _thrown(error))
+        return self._refused(_java_of(error) or java_exception(error))
 
     def _refused(self, java: Any) -> Fault:
         said = self._words(java)
@@ -231,7 +229,7 @@ class Database:
                      ("table",))  # fmt: skip
 
     def _said(self, error: BaseException) -> str:
-        return self._words(_java_of(error) or _thrown(error))
+        return self._words(_java_of(error) or java_exception(error))
 
     def _words(self, java: Any) -> str:
         return self._hidden(" ".join(str(java.getMessage() or java.toString()).split()))
@@ -263,21 +261,9 @@ def _bind(statement: Any, values: Sequence[Any]) -> None:
             statement.setString(number, value)
 
 
-def _java_error() -> type[Exception]:
-    from py4j.protocol import Py4JJavaError
-
-    kind: type[Exception] = Py4JJavaError
-    return kind
-
-
-def _thrown(error: BaseException) -> Any:
-    """What Java has thrown, from an error of Py4J or of PySpark."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-
-
 def _java_of(error: BaseException) -> Any:
     """The database's own exception behind an error of Spark: the innermost that the driver has thrown, or None."""
-    java, found = _thrown(error), None
+    java, found = java_exception(error), None
     while java is not None:
         if _state(java) or "SQL" in java.getClass().getName():
             found = java

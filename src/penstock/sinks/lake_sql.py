@@ -11,6 +11,7 @@ from uuid import uuid4
 from penstock.lake_tables import literal, quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks.upsert import DELETES, TableWrites, changes
+from penstock.spark_internals import JavaError, java_message
 
 _CODE = re.compile(r"^\[[A-Z0-9_.]+\] ")
 
@@ -131,19 +132,17 @@ def misfits_as(code: str, table: str) -> Iterator[None]:
 @contextmanager
 def refusals_as(code: str, doing: str, fix: str) -> Iterator[None]:
     """Tells whatever is said against making, opening or changing a table as a Fault."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:  # a catalog's own errors come as Java raised them
+    except (PySparkException, JavaError) as error:  # a catalog's own errors come as Java raised them
         raise Fault(code, f"{doing}: {first_words(error)}", fix) from error
 
 
 def first_words(error: Exception) -> str:
     """The first line of what Spark says, without its code."""
-    java = getattr(error, "java_exception", None)
-    said = str(java.getMessage() or java.toString()) if java is not None else str(error)
+    said = java_message(error) or str(error)
     text = _CODE.sub("", said.strip())
     return (text.strip().splitlines() or [type(error).__name__])[0].partition(" SQLSTATE")[0].rstrip(".;")
 

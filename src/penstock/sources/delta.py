@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -11,6 +11,7 @@ from penstock.lake_tables import Moment, TableText, full_name, quoted
 from penstock.paths import PathText
 from penstock.problems import Fault
 from penstock.sources.source import StaticOrStream
+from penstock.spark_internals import is_delta_table
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
@@ -110,10 +111,9 @@ class Delta(StaticOrStream, WithSparkOptions):
 
     def _target(self, spark: SparkSession) -> str:
         """The table in SQL. Raises Fault if there is none: Spark would speak of a schema that is not set."""
-        jvm: Any = spark._jvm
         if self.path is not None:
             target = f"delta.{quoted(self.path)}"
-            found = bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, self.path))
+            found = is_delta_table(spark, self.path)
         else:
             target = full_name(spark, self.table or "")
             found = spark.catalog.tableExists(target)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
-
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.dead_letters import verdicts
 from penstock.durations import to_milliseconds
@@ -25,6 +23,7 @@ from penstock.metrics.progress import from_spark
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
 from penstock.references import Mask
+from penstock.spark_internals import SPARK_IS_GONE, reports_since
 from penstock.storage import Storage
 from penstock.supervise.attempts import Attempts
 from penstock.supervise.backlog import Backlog
@@ -90,7 +89,7 @@ class RunningQuery:
     def is_active(self) -> bool:
         try:
             return bool(self._started.isActive)
-        except (ConnectionError, Py4JError):  # Spark has ended, and with it the query
+        except SPARK_IS_GONE:  # Spark has ended, and with it the query
             return False
 
     @property
@@ -114,7 +113,7 @@ class RunningQuery:
             return self._problem
         try:
             error: Exception | None = self._started.exception()
-        except (ConnectionError, Py4JError):
+        except SPARK_IS_GONE:
             return spark_is_gone(self._built.query)
         if error is None:
             return None
@@ -134,7 +133,7 @@ class RunningQuery:
         """
         try:
             error = self._writer.error if self._writer and self._writer.error else self._started.exception()
-        except (ConnectionError, Py4JError):
+        except SPARK_IS_GONE:
             return False  # Spark is gone; `exception` says so
         if error is None or (self._writer is not None and self._writer.problem is not None):
             return False
@@ -181,7 +180,7 @@ class RunningQuery:
         """The batches that were finished since it was asked last, oldest first, as far as Spark still knows them."""
         try:
             last = self._started.lastProgress
-        except (ConnectionError, Py4JError):
+        except SPARK_IS_GONE:
             return []  # Spark is gone; `exception` says so
         if last is None or last["timestamp"] == self._last_seen:
             return []
@@ -194,12 +193,9 @@ class RunningQuery:
         return [from_spark(self.name, newest[n], *observed) for n in sorted(newest)]
 
     def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:
-        """Newest first. Spark keeps a hundred reports, and writing one down takes time: only new ones are asked for."""
-        reports: Any = self._started._jsq.recentProgress()
-        for number in range(len(reports) - 1, -1, -1):
-            if int(reports[number].batchId()) <= batch:
-                return
-            yield json.loads(self._mask(reports[number].json()))
+        """Newest first."""
+        for report in reports_since(self._started, batch):
+            yield json.loads(self._mask(report))
 
     @property
     def batch_under_way(self) -> int | None:

@@ -111,7 +111,7 @@ def start_all(
     if trigger is None and (problems := slot_problems(ready, engine.cores)):
         raise UserError(problems)
     for name in dict.fromkeys(item.pipeline.name for item in ready):
-        cleanup.enter_context(held(engine.spark._jvm, lock_folder(project), name))
+        cleanup.enter_context(held(engine.spark, lock_folder(project), name))
     if problems := [problem for item in ready for problem in build.prepare(item.built)]:
         raise UserError(problems)
     running: list[RunningQuery] = []

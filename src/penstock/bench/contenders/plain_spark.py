@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.bench.contenders.contender import HELD, Contender, Launch, Progress
 from penstock.bench.job import Job
@@ -22,6 +22,7 @@ from penstock.engine import connectors
 from penstock.engine.capabilities import minor
 from penstock.engine.java import require_java
 from penstock.engine.session import LOOPBACK, installed_version
+from penstock.spark_internals import reports_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,8 +94,7 @@ def run(job: Job, tuning: Tuning) -> None:
     # A wait without an end could not be broken off: the JVM answers one call of a thread at a time.
     while not asked.is_set() and not query.awaitTermination(1):
         pass
-    told: Any = query
-    batches = [json.loads(one.json())["durationMs"] for one in told._jsq.recentProgress()]
+    batches = [json.loads(report)["durationMs"] for report in reversed([*reports_since(query, -1)])]
     (Path(job.folder) / _PROGRESS).write_text(json.dumps(batches))
 
 

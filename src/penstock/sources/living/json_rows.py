@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import schemas
 from penstock.sources.living.found import Found, careful, folder_columns, refusal, reserved, step_of
+from penstock.spark_internals import read_json
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -54,14 +55,10 @@ def look(source: Files, spark: SparkSession, files: list[str], version: Version)
 
 def infer(source: Files, spark: SparkSession, files: list[str]) -> Found:
     """What Spark infers from the documents that are sound: one that names a field twice would make it fail."""
-    from pyspark.sql import DataFrame
-
     session = careful(spark)
     documents = _parsed(_documents(source, session.read, files, {"__globPaths__": "false"}), source)
     sound = documents.where(f"{_ALL} IS NOT NULL").select(_TEXT)
-    texts = getattr(sound._jdf, "as")(session._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]
-    reading: Any = session.read.options(**given_options(source.format))
-    return Found(DataFrame(reading._jreader.json(texts), session).schema)
+    return Found(read_json(session.read.options(**given_options(source.format)), sound).schema)
 
 
 def addable(unknown: Column, schema: StructType, names: list[str]) -> Column:

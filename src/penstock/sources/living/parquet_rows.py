@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.sources.file_records import column
 from penstock.sources.living import schemas
 from penstock.sources.living.found import Found, folder_columns, reader
+from penstock.spark_internals import JavaError
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -120,14 +121,13 @@ def infer(source: Files, spark: SparkSession, files: list[str]) -> Found:
 
 def _footers(source: Files, spark: SparkSession, files: list[str]) -> Iterator[tuple[list[str], StructType]]:
     """Groups of files with their schema. Spark merges footers in parallel; where types differ, in smaller groups."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     if not files:
         return
     try:
         found = reader(source, spark).option("mergeSchema", "true").load(files).schema
-    except (PySparkException, Py4JJavaError) as error:
+    except (PySparkException, JavaError) as error:
         if len(files) == 1 or "CANNOT_MERGE_SCHEMAS" not in str(error):
             raise
         half = len(files) // 2

@@ -1,0 +1,400 @@
+"""Everything that Penstock asks of Spark's JVM and that PySpark has no public function for. No other module touches it.
+
+Each function is one such call, and `tests/engine/test_spark_internals.py` makes it on every supported Spark. What a new
+version of Spark moves or renames is changed here and nowhere else. A function whose docstring names no version is for
+all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+JvmError: type[Exception] = Py4JError
+"""Any call that failed."""
+JavaError: type[Exception] = Py4JJavaError
+"""A call in which Java threw an exception. It is a JvmError too."""
+SPARK_IS_GONE = (ConnectionError, JvmError)
+"""What a call raises after the JVM has ended."""
+_IDLE_RULE = re.compile(r"([\w.$]+) -> RuleSummary\(\d+, \d+, 0\)")
+"""A rule that changed nothing, in the optimiser's own record of the rules that it applied."""
+
+
+# The process
+
+
+@dataclass(frozen=True)
+class Jvm:
+    """A JVM that this process has launched."""
+
+    gateway: Any
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = self.gateway.proc
+        return process
+
+    def context(self, conf: SparkConf) -> SparkContext:
+        """A SparkContext in it. If the JVM dies, PySpark prints no traceback: Penstock reports it as a Problem."""
+        from pyspark import SparkContext
+
+        context = SparkContext(conf=conf, gateway=self.gateway)
+        context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
+        return context
+
+    def close(self) -> None:
+        """Closes the connection. A later start in this process can then launch a JVM of its own."""
+        from pyspark import SparkContext
+
+        self.gateway.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def launch(conf: SparkConf, popen: Mapping[str, Any]) -> Jvm:
+    """Starts a JVM with the settings that it needs on its command line."""
+    from pyspark.java_gateway import launch_gateway
+
+    return Jvm(launch_gateway(conf, popen_kwargs=dict(popen)))  # type: ignore[no-untyped-call]
+
+
+def running_session() -> SparkSession | None:
+    """The session of this process, whichever thread made it; None after its Spark has stopped."""
+    from pyspark.sql import SparkSession
+
+    session: SparkSession | None = SparkSession._instantiatedSession
+    return session if session is not None and session._jsc is not None and session._sc._jsc is not None else None
+
+
+@contextlib.contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Makes a session the active one of this thread: Spark reads some settings, and looks up catalogs, there alone."""
+    sessions = getattr(_jvm(session), "org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(_java_session(session))
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def print_line(spark: SparkSession, text: str) -> None:
+    """Prints a line on the JVM's standard output."""
+    _jvm(spark).java.lang.System.out.println(text)
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Does Spark find a Java class of this name?"""
+    try:
+        _jvm(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
+    except JvmError:
+        return False
+    return True
+
+
+def lock_file(spark: SparkSession, path: str) -> Callable[[], None] | None:
+    """Locks a file for as long as the JVM lives. Gives the function that unlocks it; None if it is locked already."""
+    handle = _jvm(spark).java.io.RandomAccessFile(path, "rw")
+    try:
+        lock = handle.getChannel().tryLock()
+    except JavaError:  # OverlappingFileLockException: this very process holds it
+        lock = None
+    if lock is None:
+        handle.close()
+        return None
+
+    def unlock() -> None:
+        lock.release()
+        handle.close()
+
+    return unlock
+
+
+# Errors
+
+
+def java_exception(error: BaseException | None) -> Any:
+    """The Java exception behind an error of Py4J or of PySpark; None if there is none."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def java_message(error: BaseException) -> str | None:
+    """What Java said, if PySpark has not turned the error into an exception of its own."""
+    java = getattr(error, "java_exception", None)
+    return str(java.getMessage() or java.toString()) if java is not None else None
+
+
+def descriptions(error: BaseException) -> Iterator[str]:
+    """What an exception of PySpark and each exception behind it say, outermost first."""
+    behind: Any = error
+    while behind is not None:
+        if said := getattr(behind, "_desc", None):
+            yield said
+        behind = getattr(behind, "_cause", None)
+
+
+# File systems
+
+
+def file_system_class(spark: SparkSession) -> str:
+    """The Java class that serves Hadoop's default file system."""
+    files = _jvm(spark).org.apache.hadoop.fs.FileSystem.get(_any(spark.sparkContext)._jsc.hadoopConfiguration())
+    return str(files.getClass().getName())
+
+
+def hadoop_path(spark: SparkSession, path: str) -> Any:
+    """A Hadoop `Path`."""
+    return _jvm(spark).org.apache.hadoop.fs.Path(path)
+
+
+def hadoop_conf(spark: SparkSession) -> Any:
+    """The Hadoop `Configuration` of a session, with the credentials that Spark has."""
+    return _java_session(spark).sessionState().newHadoopConf()
+
+
+def atomic_stream(spark: SparkSession, path: Any, conf: Any) -> Any:
+    """A Java stream that makes or replaces a file when it is closed, as Spark writes its own checkpoint files."""
+    checkpointing = _jvm(spark).org.apache.spark.sql.execution.streaming.checkpointing
+    return checkpointing.CheckpointFileManager.create(path.getParent(), conf).createAtomic(path, True)
+
+
+# Plans
+
+
+def analyzed_json(rows: DataFrame) -> str:
+    """The analysed plan, as Spark writes it in JSON."""
+    return str(_analyzed(rows).toJSON())
+
+
+def explained(rows: DataFrame) -> str:
+    """All plans of these rows as text. Of a stream, the last one is that of a running query."""
+    execution = _jvm(rows.sparkSession).org.apache.spark.sql.execution
+    command = execution.command.ExplainCommand(_analyzed(rows), execution.ExplainMode.fromString("extended"))
+    return str(command.run(_java_session(rows.sparkSession)).apply(0).getString(0))
+
+
+def check_for_streaming(rows: DataFrame, mode: str) -> None:
+    """Raises what Spark would raise if these rows were streamed in an output mode: `append`, `update`, `complete`."""
+    jvm = _jvm(rows.sparkSession)
+    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+    with active(rows.sparkSession):
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        checker.checkForStreaming(_analyzed(rows), output_mode)
+
+
+def plan_text(rows: DataFrame) -> str:
+    """The analysed plan as text."""
+    return str(_analyzed(rows).toString())
+
+
+def leaves(rows: DataFrame) -> list[bool]:
+    """One entry for each source in the analysed plan: is it a stream?"""
+    found = _analyzed(rows).collectLeaves()
+    return [bool(found.apply(number).isStreaming()) for number in range(found.size())]
+
+
+def has_pattern(rows: DataFrame, *patterns: str) -> bool:
+    """Does the analysed plan hold one of these, by their names in Spark's `TreePattern`?"""
+    names = _jvm(rows.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
+    plan = _analyzed(rows)
+    return any(plan.containsPattern(getattr(names, pattern)()) for pattern in patterns)
+
+
+def optimised(rows: DataFrame) -> DataFrame:
+    """The same rows, with the optimised plan in place of the analysed one."""
+    from pyspark.sql import DataFrame as Rows
+
+    session = _java_session(rows.sparkSession)
+    plan = session.sessionState().optimizer().execute(_analyzed(rows).clone())
+    return Rows(_jvm(rows.sparkSession).org.apache.spark.sql.classic.Dataset.ofRows(session, plan), rows.sparkSession)
+
+
+def idle_rules(rows: DataFrame) -> list[str]:
+    """The optimiser's rules that change nothing in the plan of these rows, and that a session may switch off."""
+    jvm = _jvm(rows.sparkSession)
+    optimiser = _java_session(rows.sparkSession).sessionState().optimizer()
+    applied = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(jvm.scala.Option.empty())
+    optimiser.executeAndTrack(_analyzed(rows).clone(), applied)
+    needed = optimiser.nonExcludableRules().mkString(",").split(",")
+    return [rule for rule in _IDLE_RULE.findall(applied.rules().toString()) if rule not in needed]
+
+
+def clock(spark: SparkSession) -> Column:
+    """The time at which a row is computed, in milliseconds. Spark's own functions give that of the batch's begin."""
+    from pyspark.sql.classic.column import Column
+
+    jvm = _jvm(spark)
+    nothing = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
+    called = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        jvm.java.lang.Class.forName("java.lang.System"),
+        jvm.org.apache.spark.sql.types.DataType.fromJson('"long"'),
+        "currentTimeMillis",
+        nothing,
+        nothing,
+        True,  # propagates NULL: it has no arguments
+        False,  # returns no NULL
+        False,  # is not deterministic, so it is asked once for each row, where it stands
+        jvm.scala.Option.empty(),
+    )
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(called))
+
+
+# Running queries
+
+
+def session_of(writer: DataStreamWriter) -> SparkSession:
+    """The session whose rows a writer writes."""
+    session: SparkSession = _any(writer)._spark
+    return session
+
+
+def set_real_time(writer: DataStreamWriter, interval: str) -> DataStreamWriter:
+    """The writer with a real-time trigger. For Spark 4.1: from 4.2 on PySpark's own `trigger` takes `realTime`."""
+    inside = _any(writer)
+    trigger = _jvm(session_of(writer)).org.apache.spark.sql.streaming.Trigger.RealTime(interval)
+    inside._jwrite = inside._jwrite.trigger(trigger)
+    return writer
+
+
+def reports_since(query: StreamingQuery, batch: int) -> Iterator[str]:
+    """The JSON of the reports on batches after `batch`, newest first, as far as Spark keeps them.
+
+    Spark keeps a hundred, and to write one as JSON takes time: PySpark's `recentProgress` writes them all.
+    """
+    reports = _any(query)._jsq.recentProgress()
+    for number in range(len(reports) - 1, -1, -1):
+        if int(reports[number].batchId()) <= batch:
+            return
+        yield str(reports[number].json())
+
+
+def newest_batch(query: StreamingQuery, log: Literal["offsets", "commits"]) -> int | None:
+    """The newest batch in one of the query's logs, in memory or on disk; None before the first."""
+    newest = _logs(query)[log].getLatest()
+    return int(newest.get()._1()) if newest.isDefined() else None
+
+
+def write_newest_commit(query: StreamingQuery, session: SparkSession) -> None:
+    """Writes the newest committed batch of a stopped query to disk, if it did not fail. A file that exists stays."""
+    if _any(query)._jsq.streamingQuery().exception().isDefined():
+        return  # why it failed may be the log itself
+    logs = _logs(query)
+    newest = logs["commits"].getLatest()
+    planned = logs["offsets"].get(newest.get()._1()) if newest.isDefined() else newest
+    if not planned.isDefined():
+        return
+    classes = _jvm(session).org.apache.spark.sql.execution.streaming.checkpointing
+    # The offsets first, as Spark does.
+    for on_disk, in_memory, entry in (
+        (classes.OffsetSeqLog, logs["offsets"], planned.get()),
+        (classes.CommitLog, logs["commits"], newest.get()._2()),
+    ):
+        _log_at(on_disk, session, in_memory.metadataPath().toString()).add(newest.get()._1(), entry)
+
+
+def sql_executions(spark: SparkSession) -> Any:
+    """The `SQLAppStatusStore` that Spark keeps for its own page on SQL: each execution, its plan and its metrics."""
+    return _java_session(spark).sharedState().statusStore()
+
+
+# Formats, tables and databases
+
+
+def read_json(reader: DataFrameReader, texts: DataFrame) -> DataFrame:
+    """Reads the JSON documents in the only column of `texts`."""
+    from pyspark.sql import DataFrame as Rows
+
+    documents = getattr(_any(texts)._jdf, "as")(_jvm(texts.sparkSession).org.apache.spark.sql.Encoders.STRING())
+    return Rows(_any(reader)._jreader.json(documents), texts.sparkSession)
+
+
+def avro_schema(rows: DataFrame, name: str) -> str:
+    """The Avro schema that Spark makes of the columns. For a Spark that has the connector `avro`."""
+    loader = _jvm(rows.sparkSession).java.lang.Thread.currentThread().getContextClassLoader()
+    converters = loader.loadClass("org.apache.spark.sql.avro.SchemaConverters$").getField("MODULE$").get(None)
+    return str(converters.toAvroType(_any(rows)._jdf.schema(), False, name, "").toString())
+
+
+def limit_avro_lengths(spark: SparkSession, largest: Mapping[str, int]) -> None:
+    """Makes Avro refuse values that are longer than these, by kind: `bytes`, `string`. What the user has set stays."""
+    jvm, context = _jvm(spark), _any(spark.sparkContext)
+    for kind, length in largest.items():
+        name = f"org.apache.avro.limits.{kind}.maxLength"
+        if jvm.java.lang.System.getProperty(name) is None:
+            jvm.java.lang.System.setProperty(name, str(length))
+    # Avro may have read them already.
+    limits = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException")
+    read_again = limits.getDeclaredMethod("resetLimits", context._gateway.new_array(jvm.java.lang.Class, 0))
+    read_again.setAccessible(True)
+    read_again.invoke(None, context._gateway.new_array(jvm.java.lang.Object, 0))
+
+
+def is_delta_table(spark: SparkSession, path: str) -> bool:
+    """Is there a Delta table at this path? For a Spark that has the connector `delta`."""
+    return bool(_jvm(spark).io.delta.tables.DeltaTable.isDeltaTable(_java_session(spark), path))
+
+
+def iceberg_table(spark: SparkSession, table: str) -> Any:
+    """An Iceberg `Table`, read again from its catalog. For a Spark that has the connector `iceberg`."""
+    return _jvm(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(_java_session(spark), table)
+
+
+def jdbc_options(spark: SparkSession, options: Mapping[str, str]) -> Any:
+    """Spark's `JDBCOptions`. Raises JavaError if there is no driver for the URL."""
+    jvm = _jvm(spark)
+    scala = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
+    return jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala)
+
+
+def jdbc_dialect(spark: SparkSession, url: str) -> Any:
+    """Spark's `JdbcDialect` for a URL. It opens connections, with the drivers in the jars of the session."""
+    return _jvm(spark).org.apache.spark.sql.jdbc.JdbcDialects.get(url)
+
+
+# What every call goes through
+
+
+def _any(value: Any) -> Any:
+    """The value, of a type that has private members."""
+    return value
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return _any(spark)._jvm
+
+
+def _java_session(spark: SparkSession) -> Any:
+    return _any(spark)._jsparkSession
+
+
+def _analyzed(rows: DataFrame) -> Any:
+    return _any(rows)._jdf.queryExecution().analyzed()
+
+
+def _logs(query: StreamingQuery) -> Mapping[str, Any]:
+    execution = _any(query)._jsq.streamingQuery()
+    return {"offsets": execution.offsetLog(), "commits": execution.commitLog()}
+
+
+def _log_at(kind: Any, session: SparkSession, path: str) -> Any:
+    try:
+        return kind(_java_session(session), path)
+    except JavaError:
+        raise
+    except JvmError:  # Spark 4.3 has no such constructor: it wants to know whether the log is only read
+        return kind(_java_session(session), path, False)
