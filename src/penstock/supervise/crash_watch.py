@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from py4j.protocol import Py4JError
-
 from penstock import crash_points
 from penstock.checkpoint.read import last_batch
 from penstock.engine import async_log
 from penstock.engine.build import Built, Started
 from penstock.paths import is_local, to_local
+from penstock.spark_internals import SPARK_IS_GONE
 from penstock.storage import LocalStorage
 
 _LOOK_SECONDS = 0.001
@@ -46,7 +45,7 @@ def _look_on(watched: _Watched, asked: crash_points.Chosen) -> None:
                         if turns == asked.turn:
                             crash_points.crash()
             time.sleep(_LOOK_SECONDS)
-    except (ConnectionError, Py4JError):
+    except SPARK_IS_GONE:
         return  # Spark has ended, and with it the query
 
 
