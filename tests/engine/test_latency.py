@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
 from penstock.async_progress import CACHE
-from penstock.connections.kafka_options import FETCH_WAIT_SETTING
+from penstock.connections.kafka_options import FETCH_WAIT, session_setting
 from penstock.engine.latency import (
     BIRTH_SETTINGS,
     BUFFER_WAIT,
     FILE_MANAGER,
     HEARTBEAT,
+    LARGE_REQUESTS,
     PARTITIONS,
     async_progress,
     process_settings,
@@ -21,6 +22,7 @@ from penstock.engine.latency import (
 )
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.plan import plan_of
+from penstock.triggers import Trigger
 
 Read = Callable[[str], Pipeline]
 
@@ -78,18 +80,42 @@ def test_every_value_has_a_reason_and_the_users_own_wins(read: Read) -> None:
     assert all(choice.why for choice in found.choices.values())
 
 
+FETCH_WAIT_SETTING = session_setting(FETCH_WAIT)
+
+
 def test_a_fetch_is_cut_short_where_the_next_batch_would_wait_for_it(read: Read) -> None:
-    def wait(latency: str, settings: str = "{}", *, long_polls: bool = True) -> str | None:
+    def wait(latency: str, settings: str = "{}", *, choices: Collection[str] = (FETCH_WAIT_SETTING,)) -> str | None:
         (query,) = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", settings)).queries
-        return profile(query, 4, long_polls=long_polls).settings.get(FETCH_WAIT_SETTING)
+        return profile(query, 4, session_choices=choices).settings.get(FETCH_WAIT_SETTING)
 
     assert {word: wait(word) for word in ("low", "balanced", "throughput")} == {
         "low": "10", "balanced": "10", "throughput": "10",
     }  # fmt: skip
     assert wait("realtime") is None
     assert wait("low", "{trigger: {continuous: 1 second}}") is None
-    assert wait("low", long_polls=False) is None
+    assert wait("low", choices=()) is None
     assert wait("low", f"{{spark: {{{FETCH_WAIT_SETTING}: 50}}}}") == "50"
+
+
+@pytest.mark.parametrize(
+    ("latency", "settings", "once", "large"),
+    [
+        ("throughput", "{}", False, True),
+        ("balanced", "{}", False, True),
+        ("low", "{}", False, False),
+        ("low", "{}", True, True),
+        ("low", "{trigger: available_now}", False, True),
+        ("realtime", "{}", False, False),
+        ("realtime", "{}", True, True),
+        ("throughput", "{trigger: {continuous: 1 second}}", False, False),
+    ],
+)
+def test_requests_are_large_where_a_batch_is(read: Read, latency: str, settings: str, once: bool, large: bool) -> None:
+    (query,) = read(TEXT.replace("LATENCY", latency).replace("SETTINGS", settings)).queries
+    trigger = Trigger("available_now") if once else None
+    found = profile(query, 4, session_choices=LARGE_REQUESTS, trigger=trigger)
+    assert LARGE_REQUESTS.keys() & found.choices.keys() == (LARGE_REQUESTS.keys() if large else set())
+    assert all(found.choices[name].why for name in found.choices)
 
 
 def test_files_are_written_by_renaming_only_where_that_is_quick(read: Read) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pydantic import ValidationError
 
+from penstock.connections.kafka_options import BATCH_BYTES, LINGER, session_setting
 from penstock.problems import Fault
 from penstock.sinks import Kafka
 from penstock.sinks.batch import Batch
@@ -142,6 +143,19 @@ def test_producer_options_reach_the_client(written) -> None:
                        idempotence=True, delivery_timeout="1 minute", request_timeout="20 seconds",
                        kafka_options={"max.block.ms": 10_000})) == 2  # fmt: skip
     assert len(written(acks=1, idempotence=False)) == 2
+
+
+def test_a_query_chooses_how_its_sinks_send_unless_they_say_so(spark, written) -> None:
+    own = {LINGER: {"linger": "5 ms"}, BATCH_BYTES: {"batch_bytes": 1000}}
+    for option, keys in own.items():
+        name = session_setting(option)
+        spark.conf.set(name, "-7")
+        try:
+            with pytest.raises(Exception, match=f"Invalid value -7 for configuration {option}"):
+                written()
+            assert len(written(**keys)) == 2
+        finally:
+            spark.conf.unset(name)
 
 
 def test_ids_are_made_of_the_content_or_of_chosen_columns(written, topic) -> None:

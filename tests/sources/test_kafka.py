@@ -13,7 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pydantic import ValidationError
 
-from penstock.connections.kafka_options import FETCH_WAIT_SETTING
+from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
 from penstock.problems import Fault
 from penstock.sources import Kafka
@@ -210,18 +210,20 @@ def test_the_remaining_options_reach_spark(values, filled) -> None:
                       kafka_options={"fetch.min.bytes": 1, "max.poll.records": 3})) == 10  # fmt: skip
 
 
-def test_a_query_tells_how_long_a_fetch_waits_unless_the_source_does(spark, source, filled) -> None:
+def test_a_query_chooses_how_its_sources_fetch_unless_they_say_so(spark, source, filled) -> None:
     session = spark.newSession()
 
-    def wait(**keys: Any) -> str | None:
+    def option_given(option: str, **keys: Any) -> str | None:
         rows = source(topics=[filled], **keys).load(session)
         (relation,) = (one for one in leaves(rows) if one.nodeName() == "StreamingRelationV2")
-        return relation.extraOptions().get("kafka.fetch.max.wait.ms")
+        return relation.extraOptions().get(f"kafka.{option}")
 
-    assert wait() is None
-    session.conf.set(FETCH_WAIT_SETTING, "10")
-    assert wait() == "10"
-    assert wait(kafka_options={"fetch.max.wait.ms": 70}) == "70"
+    chosen = {FETCH_WAIT: "10", POLL_RECORDS: "5000", FETCH_BYTES: "8388608"}
+    for option, value in chosen.items():
+        assert option_given(option) is None
+        session.conf.set(session_setting(option), value)
+        assert option_given(option) == value
+        assert option_given(option, kafka_options={option: 70}) == "70"
 
 
 def leaves(rows: Any) -> list[Any]:

@@ -26,6 +26,7 @@ from penstock.references import Mask
 if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
     from penstock.engine.session import Engine
     from penstock.supervise.start import Ready
+    from penstock.triggers import Trigger
 
 StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], "Engine"]
 """Starts Spark for a project, with connectors and settings; the caller closes it."""
@@ -268,7 +269,7 @@ def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
     return connectors, of_process | resolve.project_settings(judged.project, os.environ)
 
 
-def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Problem]]:
+def build_with(engine: Engine, judged: Judged, trigger: Trigger | None = None) -> tuple[list[Ready], list[Problem]]:
     """Declares everything to Spark, with a last look at a storage that only Spark can reach."""
     from penstock.supervise.start import build_all
 
@@ -284,7 +285,7 @@ def build_with(engine: Engine, judged: Judged) -> tuple[list[Ready], list[Proble
         remote = [problem for problem in found if problem not in judged.problems]
         if errors_in(remote):
             return [], remote
-    ready, problems = build_all(engine, judged.project, judged.pairs, judged.disks)
+    ready, problems = build_all(engine, judged.project, judged.pairs, judged.disks, trigger)
     return ready, list(resolve.masked(problems, judged.project, os.environ))
 
 

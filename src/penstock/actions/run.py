@@ -75,13 +75,12 @@ def run(
     with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
         engine = start_engine(judged.project, *needs_of(judged))
         cleanup.callback(engine.close)
-        ready, refusals = build_with(engine, judged)
+        trigger = Trigger("available_now") if options.once else None
+        ready, refusals = build_with(engine, judged, trigger)
         if errors_in(refusals):
             return RunResult(problems=(*judged.problems, *refusals))
         cleanup.enter_context(engine.console_to(on_console))
-        running = start_all(
-            engine, judged.project, ready, judged.disks, Trigger("available_now") if options.once else None, cleanup
-        )
+        running = start_all(engine, judged.project, ready, judged.disks, trigger, cleanup)
         last = watch(running, stop, on_snapshot, options.for_seconds)
     failed = tuple(query.problem for query in last.queries if query.problem)
     problems = (*judged.problems, *failed, *disagreements(last.queries))

@@ -85,7 +85,7 @@ def start(pipeline: Pipeline, folder: Path, environment: str | None, trigger: Tr
         engine = cleanup.enter_context(
             session.shared.use(lambda: session.start(project.name, settings, project.local_folder, connectors))
         )
-        ready, refusals = build_with(engine, judged)
+        ready, refusals = build_with(engine, judged, trigger)
         if errors_in(refusals):
             raise UserError(refusals)
         queries = start_all(engine, project, ready, judged.disks, trigger, cleanup)

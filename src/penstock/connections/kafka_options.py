@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from penstock.problems import did_you_mean
 
-FETCH_WAIT = "fetch.max.wait.ms"
-FETCH_WAIT_SETTING = "spark.sql.penstock.kafka.fetchMaxWaitMs"
-"""With which a query's session gives its sources a value for it; they have no other way to know how a query runs."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FETCH_WAIT, POLL_RECORDS, FETCH_BYTES = "fetch.max.wait.ms", "max.poll.records", "max.partition.fetch.bytes"
+LINGER, BATCH_BYTES = "linger.ms", "batch.size"
 
 _CLIENT = {
     "allow.auto.create.topics", "client.dns.lookup", "client.id", "client.rack", "connections.max.idle.ms",
@@ -23,8 +26,7 @@ _CLIENT = {
 }  # fmt: skip
 _CONSUMER = {
     "check.crcs", "exclude.internal.topics", "fetch.max.bytes", FETCH_WAIT, "fetch.min.bytes",
-    "heartbeat.interval.ms", "max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records",
-    "session.timeout.ms",
+    "heartbeat.interval.ms", FETCH_BYTES, "max.poll.interval.ms", POLL_RECORDS, "session.timeout.ms",
 }  # fmt: skip
 _PRODUCER = {
     "buffer.memory", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level", "max.block.ms",
@@ -39,9 +41,9 @@ _SECURITY = {
 ALLOWED = frozenset(_CLIENT | _CONSUMER | _PRODUCER | _SECURITY)
 
 _OWN_KEYS = {
-    "acks": "acks", "batch.size": "batch_bytes", "bootstrap.servers": "servers", "compression.type": "compression",
+    "acks": "acks", BATCH_BYTES: "batch_bytes", "bootstrap.servers": "servers", "compression.type": "compression",
     "delivery.timeout.ms": "delivery_timeout", "enable.idempotence": "idempotence",
-    "isolation.level": "isolation_level", "linger.ms": "linger", "max.request.size": "max_request_bytes",
+    "isolation.level": "isolation_level", LINGER: "linger", "max.request.size": "max_request_bytes",
     "request.timeout.ms": "request_timeout", "sasl.mechanism": "sasl_mechanism",
     "security.protocol": "security_protocol", "ssl.endpoint.identification.algorithm": "ssl_verify_host",
     "ssl.key.password": "ssl_key_password", "ssl.keystore.certificate.chain": "ssl_keystore_certificates",
@@ -61,6 +63,21 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 )
 
 
+def session_setting(option: str) -> str:
+    """The setting with which a query's session chooses an option of Kafka's clients for its sources and sinks.
+
+    They have no other way to know how the query runs.
+    """
+    first, *rest = option.split(".")
+    return "spark.sql.penstock.kafka." + first + "".join(word.capitalize() for word in rest)
+
+
+def chosen_by(session: SparkSession, settings: Iterable[str]) -> dict[str, str]:
+    """The options of Kafka's clients that a session chooses, as Spark takes them, out of these settings."""
+    found = {_OPTIONS[setting]: session.conf.get(setting, None) for setting in settings}
+    return {f"kafka.{option}": value for option, value in found.items() if value is not None}
+
+
 def refusal(options: Iterable[str]) -> str | None:
     """Why these client options (without `kafka.` in front) may not pass; None if all of them may."""
     for option in options:
@@ -76,3 +93,6 @@ def refusal(options: Iterable[str]) -> str | None:
                 return f"`{option}` is refused in `kafka_options`: {why}"
         return f"`{option}` is no option that `kafka_options` takes{did_you_mean(name, ALLOWED)}"
     return None
+
+
+_OPTIONS = {session_setting(one): one for one in (FETCH_WAIT, POLL_RECORDS, FETCH_BYTES, LINGER, BATCH_BYTES)}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
-from penstock.connections.kafka_options import FETCH_WAIT_SETTING
+from penstock.connections.kafka_options import (
+    BATCH_BYTES,
+    FETCH_BYTES,
+    FETCH_WAIT,
+    LINGER,
+    POLL_RECORDS,
+    session_setting,
+)
 from penstock.engine.capabilities import capabilities
 from penstock.facts import Operator
 from penstock.pipeline.model import Pipeline, Query
@@ -30,7 +37,6 @@ RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBas
 """Writes a file of a checkpoint with one rename; Hadoop's other way starts processes for each."""
 
 _REPEATS = "a crash repeats what was written in this time, and not the last batch alone"
-_FETCH_WHY = "a batch waits until the fetch before it gives up on further records, 500 ms by default"
 _TRIGGER_WHY: dict[Latency, str] = {
     "realtime": "rows leave as they come; a batch's length only says how often progress is written down",
     "low": "batch after batch, as soon as there are rows",
@@ -74,6 +80,23 @@ class Profile:
         return replace(self, choices={**self.choices, **{name: Choice(value, why) for name, value in settings.items()}})
 
 
+SHORT_FETCH: Mapping[str, Choice] = {
+    session_setting(FETCH_WAIT): Choice(
+        "10", "a batch waits until the fetch before it gives up on further records, 500 ms by default"
+    )
+}
+"""For batches that follow each other: a fetch that finds nothing must not hold up the next batch."""
+LARGE_REQUESTS: Mapping[str, Choice] = {
+    session_setting(POLL_RECORDS): Choice("5000", "ten times the records for each call of Kafka's consumer"),
+    session_setting(FETCH_BYTES): Choice(
+        str(8 * 1024 * 1024), "up to 8 MB of a partition in one fetch, 1 MB by default", "8 MB of memory a partition"
+    ),
+    session_setting(LINGER): Choice("20", "records wait up to 20 ms for others, and leave in fewer requests"),
+    session_setting(BATCH_BYTES): Choice(str(256 * 1024), "up to 256 kB of records in one request, 16 kB by default"),
+}
+"""For many records in a batch: the fixed cost of a request is shared by more of them. Guarantees stay the same."""
+
+
 def profile(
     query: Query,
     cores: int,
@@ -81,12 +104,14 @@ def profile(
     state: State | None = None,
     *,
     quick_files: bool = False,
-    long_polls: bool = False,
+    session_choices: Collection[str] = (),
+    trigger: Trigger | None = None,
 ) -> Profile:
     """The profile of a query on a machine with so many cores. What the project sets wins, then what the query sets.
 
     `state` is the project's; of both, Spark's own settings win. With `quick_files`, its checkpoint is on a local disk
-    and its files cost no process each. `long_polls`: so does one of its sources.
+    and its files cost no process each. `session_choices`: what its sources and sinks leave to the session. `trigger`:
+    the one that the run asks for, in place of the query's own.
     """
     own = query.settings
     store = merged(state, own.state).settings
@@ -96,13 +121,21 @@ def profile(
     chosen = chosen.overlaid(store, "state on disk that grows beyond memory, and writes what changed alone")
     if quick_files:
         chosen = chosen.overlaid({FILE_MANAGER: RENAMING}, "a checkpoint on a local disk: one rename for each file")
-    if long_polls and not query.trigger.hands_on:
-        chosen = chosen.overlaid({FETCH_WAIT_SETTING: "10"}, _FETCH_WHY)
+    offered = _for_kafka(query.latency, trigger or query.trigger)
+    asked_for = {name: choice for name, choice in offered.items() if name in session_choices}
+    chosen = replace(chosen, choices={**chosen.choices, **asked_for})
     of_project = {key: value for key, value in (project or {}).items() if key.startswith("spark.sql.")}
     chosen = chosen.overlaid(of_project, "set by you for the project")
     chosen = chosen.overlaid(store if own.state else {}, "set by you in `state`")
     policy = {POLICY: own.watermark_policy} if own.watermark_policy else {}
     return chosen.overlaid(policy | {key: to_option(value) for key, value in own.spark.items()}, "set by you")
+
+
+def _for_kafka(latency: Latency, trigger: Trigger) -> Mapping[str, Choice]:
+    if trigger.hands_on:
+        return {}
+    takes_much = latency in ("balanced", "throughput") or trigger.ends
+    return {**SHORT_FETCH, **LARGE_REQUESTS} if takes_much else SHORT_FETCH
 
 
 def _partitions(latency: Latency, cores: int) -> Choice:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
+from penstock.connections.kafka_options import BATCH_BYTES, LINGER, chosen_by, session_setting
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import JsonMessageWrite, RawMessageWrite, Subject, TextMessageWrite, as_json, quoted
 from penstock.formats.messages_any import AnyMessageWrite
@@ -21,7 +22,7 @@ from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -122,6 +123,11 @@ class Kafka(SinkSpec, KafkaAddress):
         return ("avro", "kafka") if "avro" in formats else ("kafka",)
 
     @property
+    def session_choices(self) -> frozenset[str]:
+        given = {LINGER: self.linger, BATCH_BYTES: self.batch_bytes}
+        return frozenset(session_setting(option) for option, value in given.items() if value is None)
+
+    @property
     def promise(self) -> Guarantee:
         if self.acks == "all":
             return self.guarantee
@@ -197,10 +203,10 @@ class Kafka(SinkSpec, KafkaAddress):
         return first.withColumn("headers", headers).drop(_GIVEN, _OWN)
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
-        return writer.format("kafka").options(**self._options()).start()
+        return writer.format("kafka").options(**self._options(writer._spark)).start()
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        rows.write.format("kafka").options(**self._options()).save()
+        rows.write.format("kafka").options(**self._options(rows.sparkSession)).save()
 
     @property
     def _topic_column(self) -> str:
@@ -238,8 +244,8 @@ class Kafka(SinkSpec, KafkaAddress):
             raise Fault("KAFKA005", f"`{name}` is {types[name].upper()}, and `{key}` takes {kind.upper()}",
                         "cast it in the step", (key,) if getattr(self, key) else ())  # fmt: skip
 
-    def _options(self) -> dict[str, str]:
-        options = given_options(self) | self.address_options()
+    def _options(self, session: SparkSession) -> dict[str, str]:
+        options = given_options(self) | self.address_options() | chosen_by(session, self.session_choices)
         options["includeHeaders"] = "true"
         if self.linger is not None:
             options["kafka.linger.ms"] = str(to_milliseconds(self.linger))

@@ -53,6 +53,11 @@ class SinkSpec(Part):
         return ()
 
     @property
+    def session_choices(self) -> frozenset[str]:
+        """Settings of the session that decide how it writes, as long as the user has not decided."""
+        return frozenset()
+
+    @property
     def promise(self) -> Guarantee:
         """What it promises as it is declared."""
         return self.guarantee

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
-from penstock.connections.kafka_options import FETCH_WAIT, FETCH_WAIT_SETTING
+from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, chosen_by, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
@@ -180,8 +180,11 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return True
 
     @property
-    def long_polls(self) -> bool:
-        return not self.is_static and FETCH_WAIT not in self.kafka_options
+    def session_choices(self) -> frozenset[str]:
+        if self.is_static:
+            return frozenset()
+        own = (FETCH_BYTES, FETCH_WAIT, POLL_RECORDS)
+        return frozenset(session_setting(one) for one in own if one not in self.kafka_options)
 
     @property
     def finds_again(self) -> bool:
@@ -294,8 +297,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
 
     def _records(self, spark: SparkSession, headers: bool) -> DataFrame:
         options = self._options() | {"includeHeaders": str(headers).lower()}
-        if self.long_polls and (wait := spark.conf.get(FETCH_WAIT_SETTING, None)):
-            options[f"kafka.{FETCH_WAIT}"] = wait
+        options |= chosen_by(spark, self.session_choices)
         return self.reader(spark).format("kafka").options(**options).load()
 
     def _options(self) -> dict[str, str]:

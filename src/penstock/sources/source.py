@@ -89,9 +89,9 @@ class SourceSpec(Part):
         return False
 
     @property
-    def long_polls(self) -> bool:
-        """Does a read at the end of what is there wait for more, and hold up the next one?"""
-        return False
+    def session_choices(self) -> frozenset[str]:
+        """Settings of the session that decide how it reads, as long as the user has not decided."""
+        return frozenset()
 
     @property
     def finds_again(self) -> bool:

@@ -51,9 +51,16 @@ class Ready:
 
 
 def build_all(
-    engine: Engine, project: Project, pipelines: Sequence[tuple[Pipeline, Pipeline]], disks: Mapping[str, Disk]
+    engine: Engine,
+    project: Project,
+    pipelines: Sequence[tuple[Pipeline, Pipeline]],
+    disks: Mapping[str, Disk],
+    trigger: Trigger | None = None,
 ) -> tuple[list[Ready], list[Problem]]:
-    """Every query of pipelines, each written and resolved, declared to Spark; and what Spark says against them."""
+    """Every query of pipelines, each written and resolved, declared to Spark; and what Spark says against them.
+
+    `trigger` is the one that the run asks for, in place of each query's own.
+    """
     ready: list[Ready] = []
     problems: list[Problem] = []
     use_modules_of(project.root)
@@ -68,8 +75,12 @@ def build_all(
             problems += error.problems
             continue
         for query in pipeline.queries:
-            long_polls = any(source.spec.long_polls for source in pipeline.sources_of(query.name))
-            chosen = profile(query, engine.cores, of_project, state, quick_files=quick_files, long_polls=long_polls)
+            choices = {name for source in pipeline.sources_of(query.name) for name in source.spec.session_choices}
+            choices |= {name for sink in query.sinks for name in sink.spec.session_choices}
+            chosen = profile(
+                query, engine.cores, of_project, state,
+                quick_files=quick_files, session_choices=choices, trigger=trigger,
+            )  # fmt: skip
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
             chosen = chosen.overlaid(born.settings if born else {}, "fixed when the checkpoint was born")
             try:

@@ -53,7 +53,7 @@ def environ_of(job: Job) -> dict[str, str]:
 
 
 def launch(latency: Latency, workload: Workload, job: Job) -> Launch:
-    write_project(workload, Path(job.folder), latency)
+    write_project(workload, Path(job.folder), "throughput" if job.drains else latency)
     once = ("--once",) if job.drains else ()
     return Launch((sys.executable, "-c", _MAIN, "run", "--json", *once), environ_of(job))
 
@@ -87,5 +87,7 @@ def progress(folder: Path) -> Progress | None:
     return Progress(query["batches"], query["milliseconds"]) if query["batches"] else None
 
 
-LOW = Contender("penstock", "Penstock, `latency: low`", partial(launch, "low"), progress=progress)
+LOW = Contender(
+    "penstock", "Penstock, `latency: low`, or `throughput` to drain", partial(launch, "low"), progress=progress
+)
 REAL_TIME = Contender("realtime", "Penstock, `latency: realtime`", partial(launch, "realtime"), cannot=no_real_time)

@@ -38,6 +38,9 @@ class Tuning:
     settings: Mapping[str, str] = field(default_factory=dict)
     kafka_options: Mapping[str, str] = field(default_factory=dict)
     """Of the reader."""
+    draining_reader: Mapping[str, str] = field(default_factory=dict)
+    draining_writer: Mapping[str, str] = field(default_factory=dict)
+    """Further options of the two where a query takes all that waits: larger requests."""
     stateless_options: Mapping[str, str] = field(default_factory=dict)
     """Options of the writer of a query from Kafka that keeps no state and runs on."""
     jars: tuple[str, ...] = ()
@@ -55,8 +58,10 @@ def expert(cores: int) -> Tuning:
         }
         | connectors.settings(["local-fs"]),
         {"kafka.fetch.max.wait.ms": "10"},
-        {"asyncProgressTrackingEnabled": "true"},
-        ("local-fs",),
+        draining_reader={"kafka.max.poll.records": "5000", "kafka.max.partition.fetch.bytes": "8388608"},
+        draining_writer={"kafka.linger.ms": "20", "kafka.batch.size": "262144"},
+        stateless_options={"asyncProgressTrackingEnabled": "true"},
+        jars=("local-fs",),
     )
 
 
@@ -83,7 +88,7 @@ def run(job: Job, tuning: Tuning) -> None:
         .option("checkpointLocation", str(Path(job.folder) / "checkpoint"))
     )
     if job.drains:
-        writer = writer.trigger(availableNow=True)
+        writer = writer.trigger(availableNow=True).options(**tuning.draining_writer)
     elif workload.trigger:
         writer = writer.trigger(processingTime=workload.trigger)
     if not job.drains and not workload.keeps_state and workload.reads == "topic":
@@ -113,7 +118,8 @@ def records_of(spark: SparkSession, workload: Workload, job: Job, tuning: Tuning
     if workload.reads == "folder":
         return spark.readStream.text(job.input)
     options = {"kafka.bootstrap.servers": job.servers, "subscribe": job.input, "startingOffsets": "earliest"}
-    return spark.readStream.format("kafka").options(**options, **tuning.kafka_options).load()
+    chosen = {**tuning.kafka_options, **(tuning.draining_reader if job.drains else {})}
+    return spark.readStream.format("kafka").options(**options, **chosen).load()
 
 
 def session(tuning: Tuning) -> SparkSession:
