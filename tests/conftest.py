@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import pytest
 
-from penstock.actions.check import StartEngine
 from penstock.actions.run import RunOptions, RunResult, run
 from penstock.checks.rule import Subject
 from penstock.checks.runner import judge
@@ -24,6 +23,7 @@ from penstock.engine.session import Engine
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
+from penstock.prepare.needs import StartEngine
 from penstock.problems import Problem, UserError, errors_in
 from penstock.spark_catalogs import Iceberg
 from penstock.supervise.loop import Stop

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from penstock.actions.check import StartEngine, check
+from penstock.actions.check import check
 from penstock.actions.dead_letters import show_letters
 from penstock.actions.run import RunResult
 from penstock.dead_letters.letters import LetterFilter
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
+from penstock.prepare.needs import StartEngine
 from tests.services import await_rows, consume, create_topic
 
 covers = pytest.mark.covers

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.actions.look import look
-from penstock.checks.rule import Disk, Subject, installed_spark
-from penstock.checks.runner import judge
 from penstock.engine import latency, resolve
 from penstock.engine.latency import Profile
 from penstock.guarantees import Guarantee
-from penstock.paths import is_local
-from penstock.pipeline.load import Loaded, load
-from penstock.pipeline.model import Pipeline, Query, Sink, Source
+from penstock.pipeline.load import load
+from penstock.pipeline.model import Pipeline, Query, Sink
 from penstock.pipeline.plan import plan_of
 from penstock.pipeline.project import Project
-from penstock.problems import Fault, Problem, UserError, errors_in
+from penstock.prepare.judging import judge_all, judged_fast
+from penstock.prepare.needs import StartEngine, needs_of
+from penstock.prepare.probing import probed
+from penstock.problems import Problem, errors_in
 from penstock.references import Mask
 
 if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
-    from penstock.engine.session import Engine
-    from penstock.supervise.start import Ready
-    from penstock.triggers import Trigger
-
-StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], "Engine"]
-"""Starts Spark for a project, with connectors and settings; the caller closes it."""
+    from penstock.prepare.ready import Ready
 
 
 @dataclass(frozen=True)
@@ -93,23 +86,6 @@ class CheckResult:
         }
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Pipelines that were judged without Spark: what a start needs, or why there can be none."""
-
-    project: Project
-    written: tuple[Pipeline, ...]
-    resolved: tuple[Pipeline, ...] = ()
-    disks: dict[str, Disk] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def pairs(self) -> list[tuple[Pipeline, Pipeline]]:
-        """Each pipeline that can run, as written and as resolved."""
-        written = {pipeline.name: pipeline for pipeline in self.written}
-        return [(written[pipeline.name], pipeline) for pipeline in self.resolved]
-
-
 def check(
     start: Path,
     selection: tuple[str, ...],
@@ -130,6 +106,8 @@ def check(
     with resolve.masking(judged.project, os.environ):
         engine = start_engine(judged.project, *needs_of(judged))
     try:
+        from penstock.prepare.ready import build_with
+
         ready, refusals = build_with(engine, judged)
         plans = _plans(ready, judged.project) if show_plans else ()
         refusals += _slot_problems(ready, engine.cores)
@@ -140,7 +118,7 @@ def check(
 
 def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:
     """Pipeline by pipeline: which of them will run together, a check does not know."""
-    from penstock.supervise.start import slot_problems
+    from penstock.prepare.ready import slot_problems
 
     names = dict.fromkeys(item.pipeline.name for item in ready)
     return [p for name in names for p in slot_problems([one for one in ready if one.pipeline.name == name], cores)]
@@ -162,149 +140,6 @@ def _chosen(profile: Profile, mask: Mask) -> Iterator[ChosenSetting]:
     progress = {"async_progress": profile.async_progress} if profile.async_progress else {}
     for name, choice in (*progress.items(), *profile.choices.items()):
         yield ChosenSetting(name, mask(choice.value), choice.why, choice.costs)
-
-
-def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
-    """What the text and the local disk tell: no JVM, no variables."""
-    problems = list(loaded.problems)
-    try:
-        root: str | None = resolve.storage_root(loaded.project, os.environ)
-    except UserError:
-        root = None  # a reference that only the engine needs
-    for pipeline in loaded.pipelines:
-        subject = _subject(loaded, pipeline)
-        found = judge(subject)
-        problems += found
-        if not errors_in(found):
-            problems += _on_disk(subject, root)
-    return tuple(problems)
-
-
-def judge_all(loaded: Loaded) -> Judged:
-    """The same with every reference resolved; Spark's parser will judge the SQL."""
-    problems = list(loaded.problems)
-    resolved: list[Pipeline] = []
-    disks: dict[str, Disk] = {}
-    others = {id(other): _resolved_if_possible(other, loaded) for other in (*loaded.pipelines, *loaded.others)}
-    for pipeline in loaded.pipelines:
-        subject = _subject(loaded, pipeline)
-        found = judge(subject, spark=True)
-        problems += found
-        if errors_in(found):
-            continue
-        try:
-            real = resolve.pipeline(pipeline, loaded.project, os.environ)
-            root = resolve.storage_root(loaded.project, os.environ)
-            disks[pipeline.name] = _looked(loaded.project, real, root)
-        except UserError as error:
-            problems += error.problems
-            continue
-        resolved.append(real)
-        # Once more with the paths that references stand for; what was told already is told at the same place.
-        neighbours = tuple(others[id(other)] for other in subject.others)
-        subject = Subject(loaded.project, real, neighbours, disks[pipeline.name], resolved=True)
-        told = {(problem.code, problem.where) for problem in found}
-        again = judge(subject, spark=True, disk=True)
-        problems += [problem for problem in again if (problem.code, problem.where) not in told]
-    masked = resolve.masked(problems, loaded.project, os.environ)
-    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked)
-
-
-def probed(judged: Judged) -> tuple[Problem, ...]:
-    """What cannot be reached of all that the pipelines read and write; found in seconds, before Spark starts."""
-    nodes = [node for pipeline in judged.resolved for node in (*pipeline.sources, *pipeline.sinks)]
-    with ThreadPoolExecutor(max_workers=8) as threads:
-        found = [problem for problem in threads.map(_probed, nodes) if problem]
-    return resolve.masked(dict.fromkeys(found), judged.project, os.environ)
-
-
-def _probed(node: Source | Sink) -> Problem | None:
-    try:
-        node.spec.probe()
-    except Fault as fault:
-        return fault.at(node.origin.at(*fault.keys))
-    return None
-
-
-def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:
-    try:
-        disk = _looked(subject.project, subject.pipeline, root)
-    except UserError as error:
-        return error.problems
-    return judge(Subject(subject.project, subject.pipeline, subject.others, disk), disk=True, spec=False)
-
-
-def _looked(project: Project, pipeline: Pipeline, root: str | None) -> Disk:
-    try:
-        return look(project, pipeline, root)
-    except OSError as error:
-        message = f"`{error.filename}` cannot be looked at: {error.strerror or error}"
-        raise UserError(
-            Problem("PROJECT008", message, "give this user the right to read it", pipeline.origin.where)
-        ) from None
-
-
-def _resolved_if_possible(pipeline: Pipeline, loaded: Loaded) -> Pipeline:
-    try:
-        return resolve.pipeline(pipeline, loaded.project, os.environ)
-    except (UserError, KeyError):
-        return pipeline
-
-
-def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The connectors and the settings that a process for these pipelines starts with."""
-    from penstock.engine.build import connectors_of
-
-    catalogs = {name for catalog in judged.project.catalogs.values() for name in catalog.connectors}
-    connections = {
-        name
-        for pipeline in judged.resolved
-        for node in (*pipeline.sources, *pipeline.sinks)
-        if (used := getattr(node.spec, "connection", None))
-        for name in judged.project.connections[used].connectors
-    }
-    quick = {"local-fs"} if latency.wants_quick_files(judged.resolved) else set()
-    connectors = tuple(sorted({*connectors_of(judged.resolved), *catalogs, *connections, *quick}))
-    of_process = latency.process_settings(judged.resolved, installed_spark())
-    return connectors, of_process | resolve.project_settings(judged.project, os.environ)
-
-
-def build_with(engine: Engine, judged: Judged, trigger: Trigger | None = None) -> tuple[list[Ready], list[Problem]]:
-    """Declares everything to Spark, with a last look at a storage that only Spark can reach."""
-    from penstock.supervise.start import build_all
-
-    root = resolve.storage_root(judged.project, os.environ)
-    if not all(is_local(path) for path in (root, *_paths_of(judged))):
-        try:
-            for pipeline in judged.resolved:
-                judged.disks[pipeline.name] = look(judged.project, pipeline, root, engine.storage)
-        except OSError as error:
-            return [], [_out_of_reach(root, error, judged.project)]
-        subjects = [Subject(judged.project, pipeline, (), judged.disks[pipeline.name]) for pipeline in judged.resolved]
-        found = [problem for subject in subjects for problem in judge(subject, disk=True, spec=False)]
-        remote = [problem for problem in found if problem not in judged.problems]
-        if errors_in(remote):
-            return [], remote
-    ready, problems = build_all(engine, judged.project, judged.pairs, judged.disks, trigger)
-    return ready, list(resolve.masked(problems, judged.project, os.environ))
-
-
-def _paths_of(judged: Judged) -> Iterator[str]:
-    for pipeline in judged.resolved:
-        for node in (*pipeline.sources, *pipeline.sinks):
-            yield getattr(node.spec, "path", None) or ""
-
-
-def _out_of_reach(root: str, error: OSError, project: Project) -> Problem:
-    fix = "mend its address, or the settings under `spark:` that lead to it"
-    return Problem(
-        "CHECKPOINT002", f"the storage `{root}` cannot be reached: {error}", fix, project.origin.at("storage")
-    )
-
-
-def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
-    others = tuple(other for other in (*loaded.pipelines, *loaded.others) if other is not pipeline)
-    return Subject(loaded.project, pipeline, others)
 
 
 def _result(

@@ -9,13 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.actions.check import Judged, StartEngine, needs_of
 from penstock.dead_letters.letters import LetterFilter
 from penstock.dead_letters.listed import ListedLetters, listed
 from penstock.dead_letters.opened import Opened
 from penstock.dead_letters.shown import ShownLetters, shown
 from penstock.engine import resolve
 from penstock.pipeline.load import load
+from penstock.prepare.judging import Judged
+from penstock.prepare.needs import StartEngine, needs_of
 from penstock.problems import UserError, errors_in
 
 if TYPE_CHECKING:

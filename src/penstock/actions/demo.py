@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.actions.check import StartEngine
 from penstock.actions.init import init
 from penstock.actions.order_feed import Feed, order_files, place
 from penstock.actions.run import RunOptions, RunResult, run
 from penstock.checkpoint import folders
 from penstock.checkpoint.read import batch_under_way
+from penstock.prepare.needs import StartEngine
 from penstock.storage import LocalStorage
 from penstock.supervise.backlog import files_taken
 from penstock.supervise.loop import Snapshot, Stop

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock import crash_points
-from penstock.actions.check import StartEngine, build_with, judge_all, needs_of, probed
 from penstock.checkpoint.lock import lock_folder, require_free
 from penstock.engine import resolve
 from penstock.pipeline.load import load
+from penstock.prepare.judging import judge_all
+from penstock.prepare.needs import StartEngine, needs_of
+from penstock.prepare.probing import probed
+from penstock.prepare.ready import build_with
 from penstock.problems import Problem, errors_in
 from penstock.supervise.agreement import disagreements
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.actions.check import StartEngine, judge_all, needs_of
 from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.pipeline.load import load, use_modules_of
 from penstock.pipeline.model import Pipeline, Source
+from penstock.prepare.judging import judge_all
+from penstock.prepare.needs import StartEngine, needs_of
 from penstock.problems import Problem, UserError, did_you_mean, errors_in
 from penstock.sinks.sink import Mode
 from penstock.sources.source import StaticOrStream

@@ -9,11 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from penstock.actions.check import build_with, judge_all, needs_of, probed
 from penstock.engine import resolve, session
 from penstock.pipeline import project as projects
 from penstock.pipeline.load import Loaded, find_root
 from penstock.pipeline.model import Pipeline
+from penstock.prepare.judging import judge_all
+from penstock.prepare.needs import needs_of
+from penstock.prepare.probing import probed
+from penstock.prepare.ready import build_with
 from penstock.problems import UserError, errors_in
 from penstock.supervise.loop import Stop, watch
 from penstock.supervise.running import RunningQuery

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from penstock.actions.check import StartEngine
 from penstock.cli.screen import err
 from penstock.engine import session
 from penstock.engine.session import Engine
 from penstock.pipeline.project import Project
+from penstock.prepare.needs import StartEngine
 
 
 def starter(quiet: bool, then: Callable[[], None] = lambda: None) -> StartEngine:

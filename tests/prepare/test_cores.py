@@ -6,8 +6,8 @@ import pytest
 
 from penstock.actions.check import check
 from penstock.checks.slots import Held
+from penstock.prepare.cores import too_few
 from penstock.problems import UserError, Where, errors_in
-from penstock.supervise.slots import too_few
 
 HERE = Where("p.yaml", 3, 1)
 

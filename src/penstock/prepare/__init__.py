@@ -1,0 +1,1 @@
+"""From a project to queries that are ready: resolve, probe, judge, build."""
