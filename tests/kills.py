@@ -13,7 +13,7 @@ from pathlib import Path
 
 from penstock import crash_points
 from penstock.checkpoint.read import batches
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 _START_SECONDS = 240

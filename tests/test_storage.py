@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.storage import LocalStorage, join
+from penstock.storage.storage import LocalStorage, join
 
 storage = LocalStorage()
 

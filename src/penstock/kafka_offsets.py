@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 Offsets = dict[str, dict[int, int]]
 """topic → partition → offset"""

@@ -13,7 +13,7 @@ from penstock.dead_letters.replay.arrived import HEADER
 from penstock.dead_letters.replay.planning import ReplayOptions
 from penstock.dead_letters.replay_notes import ReplayNotes
 from penstock.problems import UserError
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 from tests.services import consume, produce
 

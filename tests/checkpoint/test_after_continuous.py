@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.after_continuous import complete
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 
 @pytest.fixture

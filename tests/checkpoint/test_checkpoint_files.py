@@ -14,7 +14,7 @@ from penstock.checkpoint import folders, manifest, read
 from penstock.checkpoint.manifest import Manifest
 from penstock.facts import CheckpointFacts, ReadFile
 from penstock.problems import UserError
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 storage = LocalStorage()
 BORN = Manifest(

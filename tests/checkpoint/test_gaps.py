@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.gaps import NoEarlierBatch, close, missing
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from penstock.checkpoint.read import read_manifest
 from penstock.facts import CheckpointFacts
 from penstock.pipeline.model import Pipeline
 from penstock.problems import UserError
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 Read = Callable[[str], Pipeline]
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.checkpoint.state_changes import changes, shown
 from penstock.checkpoint.state_files import processor_states
 from penstock.facts import ProcessorState, StateVariable
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 
 def columns(**types: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.hadoop_storage import HadoopStorage
-from penstock.storage import LocalStorage, Storage, join
+from penstock.storage.hadoop import HadoopStorage
+from penstock.storage.storage import LocalStorage, Storage, join
 
 pytestmark = pytest.mark.spark
 

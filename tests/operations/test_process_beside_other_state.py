@@ -11,7 +11,7 @@ import pytest
 
 from penstock.checkpoint.state_files import processor_states
 from penstock.problems import errors_in
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from penstock.problems import Fault, UserError
 from penstock.sinks.batch import Batch
 from penstock.sinks.ledger import InMemory, Notes
 from penstock.sinks.python import Python
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
 

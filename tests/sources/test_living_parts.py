@@ -23,7 +23,7 @@ from penstock.problems import Fault
 from penstock.sources import Files
 from penstock.sources.living import csv_headers, pending, schemas, versions
 from penstock.sources.living.found import folder_columns, refused, sample
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 
 STORAGE = LocalStorage()

@@ -16,7 +16,7 @@ from penstock.actions.run import RunOptions, RunResult, run
 from penstock.checkpoint import folders
 from penstock.checkpoint.read import batch_under_way
 from penstock.prepare.needs import StartEngine
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 from penstock.supervise.backlog import files_taken
 from penstock.supervise.loop import Snapshot, Stop
 

@@ -7,7 +7,7 @@ does not serve the other, as Spark's guide says it does. With a watermark of 0 i
 from __future__ import annotations
 
 from penstock.checkpoint.read import last_batch
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 _METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 _MANIFEST = ".json"
 

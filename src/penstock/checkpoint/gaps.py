@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.checkpoint.read import batches
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 
 class NoEarlierBatch(Exception):

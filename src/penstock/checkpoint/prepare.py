@@ -16,7 +16,7 @@ from penstock.checkpoint.read import checkpoint
 from penstock.facts import CheckpointFacts
 from penstock.pipeline.model import Pipeline, Query, Step
 from penstock.problems import Problem, UserError
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 from penstock.transforms.python import module_file
 from penstock.version import VERSION
 

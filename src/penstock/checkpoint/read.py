@@ -10,7 +10,7 @@ from penstock.checkpoint import folders, manifest
 from penstock.checkpoint.manifest import Manifest
 from penstock.facts import CheckpointFacts, ReadFile
 from penstock.paths import is_local, to_local
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 _LAST_FILES = 200
 """How many of the last read files are compared with the disk: enough to see a writer that appends."""

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.checkpoint.read import newest_text
 from penstock.facts import ProcessorState, StateVariable
 from penstock.state_store import ENCODING
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 _OPERATORS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
 _TIMES = {"NoTime": "none", "ProcessingTime": "processing_time", "EventTime": "event_time"}

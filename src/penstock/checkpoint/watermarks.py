@@ -10,7 +10,7 @@ from typing import Any
 from penstock.checkpoint import folders
 from penstock.checkpoint.read import newest_text
 from penstock.pipeline.model import Pipeline
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 
 @dataclass(frozen=True)

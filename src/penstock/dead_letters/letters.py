@@ -21,7 +21,7 @@ from penstock.problems import Fault
 from penstock.sinks.files import Files
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from penstock.paths import is_local
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.problems import Fault, Problem, UserError, did_you_mean
-from penstock.storage import LocalStorage, Storage
+from penstock.storage.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

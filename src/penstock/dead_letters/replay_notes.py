@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.problems import Fault
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 FOLDER = "replays"
 _KEPT = "DEADLETTER007"

@@ -15,7 +15,7 @@ from penstock.problems import Fault, Problem
 from penstock.sinks.batch import Batch
 from penstock.sinks.files import Files
 from penstock.sinks.ledger import Notes
-from penstock.storage import join
+from penstock.storage.storage import join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

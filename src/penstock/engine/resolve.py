@@ -16,7 +16,7 @@ from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
 from penstock.spec import Spec, to_option
 from penstock.state_store import State
-from penstock.storage import join
+from penstock.storage.storage import join
 
 S = TypeVar("S", bound=Spec)
 

@@ -19,12 +19,12 @@ from uuid import uuid4
 from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
 from penstock.engine.capabilities import capabilities, minor
-from penstock.engine.hadoop_storage import HadoopStorage
 from penstock.engine.java import require_java
 from penstock.paths import is_local
 from penstock.problems import Problem, UserError
 from penstock.spark_internals import Jvm, JvmError
-from penstock.storage import LocalStorage, Storage
+from penstock.storage.hadoop import HadoopStorage
+from penstock.storage.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from penstock.paths import has_glob, is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.references import has_reference
-from penstock.storage import Entry, LocalStorage, Storage
+from penstock.storage.storage import Entry, LocalStorage, Storage
 from penstock.transforms.python import batch_code_in_source
 
 _MANY_FILES = 1_000

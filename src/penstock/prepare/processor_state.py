@@ -11,7 +11,7 @@ from penstock.engine.declared_state import declared_state
 from penstock.facts import CheckpointFacts, ProcessorState
 from penstock.pipeline.model import Pipeline, Query, Step
 from penstock.problems import Fault, Problem
-from penstock.storage import Storage
+from penstock.storage.storage import Storage
 from penstock.transforms.process import Process
 
 

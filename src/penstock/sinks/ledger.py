@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from penstock.problems import Fault
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 NONE_YET = -1
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")

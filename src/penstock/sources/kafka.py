@@ -18,14 +18,14 @@ from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
 from penstock.formats.messages_any import AnyMessageRead
 from penstock.formats.messages_avro import AvroMessageRead
-from penstock.hadoop_storage import HadoopStorage
 from penstock.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.paths import is_local
 from penstock.problems import Fault
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
 from penstock.sources.source import Decoded, StaticOrStream
 from penstock.spec import given_options, spark_option
-from penstock.storage import LocalStorage, Storage
+from penstock.storage.hadoop import HadoopStorage
+from penstock.storage.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -8,7 +8,7 @@ from pathlib import Path
 from penstock.paths import has_glob, is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.sources.files import Files
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 _TOO_MANY = 100_000
 

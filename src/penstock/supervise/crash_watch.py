@@ -18,7 +18,7 @@ from penstock.engine import async_log
 from penstock.engine.build import Built, Started
 from penstock.paths import is_local, to_local
 from penstock.spark_internals import SPARK_IS_GONE
-from penstock.storage import LocalStorage
+from penstock.storage.storage import LocalStorage
 
 _LOOK_SECONDS = 0.001
 _POINTS = ("after_offset_log", "in_task", "after_sink_commit", "before_commit_log", "unwritten_progress")

@@ -24,7 +24,7 @@ from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
 from penstock.references import Mask
 from penstock.spark_internals import SPARK_IS_GONE, reports_since
-from penstock.storage import Storage
+from penstock.storage.storage import Storage
 from penstock.supervise.attempts import Attempts
 from penstock.supervise.backlog import Backlog
 

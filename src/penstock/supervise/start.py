@@ -23,7 +23,7 @@ from penstock.pipeline.project import Project
 from penstock.prepare.ready import Ready, slot_problems
 from penstock.problems import Problem, UserError
 from penstock.references import Mask
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 from penstock.supervise import crash_watch
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery

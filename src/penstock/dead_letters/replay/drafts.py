@@ -23,7 +23,7 @@ from penstock.paths import braces_expanded, is_local, is_within, to_local
 from penstock.problems import Fault
 from penstock.sources.files import Files
 from penstock.spec import given_options
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from penstock.paths import is_within
-from penstock.storage import Storage, join
+from penstock.storage.storage import Storage, join
 
 
 def last_planned(storage: Storage, checkpoint: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.paths import is_local, to_local
 from penstock.problems import Fault
-from penstock.storage import LocalStorage, Storage, join
+from penstock.storage.storage import LocalStorage, Storage, join
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Version:
 
 
 def storage_of(path: str, spark: SparkSession) -> Storage:
-    from penstock.hadoop_storage import HadoopStorage
+    from penstock.storage.hadoop import HadoopStorage
 
     return LocalStorage() if is_local(path) else HadoopStorage(spark)
 

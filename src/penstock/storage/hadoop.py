@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock import spark_internals
-from penstock.storage import Entry
+from penstock.storage.storage import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
