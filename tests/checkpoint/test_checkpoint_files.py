@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint import folders, manifest, read
 from penstock.checkpoint.manifest import Manifest
-from penstock.facts import CheckpointFacts, ReadFile
+from penstock.facts.stored import CheckpointFacts, ReadFile
 from penstock.problems import UserError
 from penstock.storage.storage import LocalStorage
 

@@ -11,7 +11,7 @@ import pytest
 from penstock.checkpoint import folders
 from penstock.checkpoint.prepare import code_hashes, definition, prepare
 from penstock.checkpoint.read import read_manifest
-from penstock.facts import CheckpointFacts
+from penstock.facts.stored import CheckpointFacts
 from penstock.pipeline.model import Pipeline
 from penstock.problems import UserError
 from penstock.storage.storage import LocalStorage

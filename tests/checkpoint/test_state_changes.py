@@ -12,7 +12,7 @@ import pytest
 
 from penstock.checkpoint.state_changes import changes, shown
 from penstock.checkpoint.state_files import processor_states
-from penstock.facts import ProcessorState, StateVariable
+from penstock.facts.stored import ProcessorState, StateVariable
 from penstock.storage.storage import LocalStorage
 
 

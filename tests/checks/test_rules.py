@@ -9,7 +9,7 @@ import pytest
 
 from penstock.checks.rule import Disk, Rule, Subject
 from penstock.checks.runner import judge, rules
-from penstock.facts import BatchCode, CheckpointFacts, FolderFacts, ReadFile
+from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts, ReadFile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, errors_in

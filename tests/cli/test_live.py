@@ -9,7 +9,7 @@ from rich.console import Console
 
 from penstock.actions.run import RunResult
 from penstock.cli import live
-from penstock.facts import ProgressFacts, RecordTimes
+from penstock.facts.observed import ProgressFacts, RecordTimes
 from penstock.supervise.loop import QueryView, Snapshot
 
 TIMES = {

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.engine.plan_facts import explained, plan_of
-from penstock.streams import bounds, groups_by_event_time, has_event_time_key, keeps_state, marks
+from penstock.facts.streams import bounds, groups_by_event_time, has_event_time_key, keeps_state, marks
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.facts import ProgressFacts, RecordTimes
+from penstock.facts.observed import ProgressFacts, RecordTimes
 from penstock.metrics.progress import from_spark, pause_ms
 
 NAMES = ("written", "checks.", "times.")

@@ -13,7 +13,7 @@ from uuid import uuid4
 from penstock.checkpoint import folders
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.read import checkpoint
-from penstock.facts import CheckpointFacts
+from penstock.facts.stored import CheckpointFacts
 from penstock.pipeline.model import Pipeline, Query, Step
 from penstock.problems import Problem, UserError
 from penstock.storage.storage import Storage, join

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.facts import ProcessorState, StateVariable
+from penstock.facts.stored import ProcessorState, StateVariable
 from penstock.problems import Severity
 
 _WIDER = {

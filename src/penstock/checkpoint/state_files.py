@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from penstock.checkpoint.read import newest_text
-from penstock.facts import ProcessorState, StateVariable
+from penstock.facts.stored import ProcessorState, StateVariable
 from penstock.state_store import ENCODING
 from penstock.storage.storage import Storage, join
 

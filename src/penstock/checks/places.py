@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.checks.rule import Subject
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
 from penstock.pipeline.model import Query, Step
 from penstock.problems import Where
 from penstock.transforms.sql import Sql

@@ -9,7 +9,8 @@ from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-from penstock.facts import BatchCode, CheckpointFacts, FolderFacts, Operator
+from penstock.facts.operators import Operator
+from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.plan import plan_of
 from penstock.pipeline.project import Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
 from penstock.pipeline.model import Query
 from penstock.triggers import Kind
 

@@ -20,12 +20,12 @@ from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
 from penstock.engine.session import Engine
 from penstock.engine.settled import settled, spare_rules
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
+from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
 from penstock.sinks.sink import Mode
 from penstock.state_store import PROVIDER, PROVIDERS
-from penstock.streams import is_stateful
 from penstock.transforms import functions
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql

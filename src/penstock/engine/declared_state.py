@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.facts import ProcessorState, StateVariable
+from penstock.facts.stored import ProcessorState, StateVariable
 from penstock.pipeline.model import Step
 from penstock.problems import Fault
 from penstock.sinks.sink import Mode

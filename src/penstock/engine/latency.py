@@ -16,11 +16,11 @@ from penstock.connections.kafka_options import (
     session_setting,
 )
 from penstock.engine.capabilities import capabilities
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
+from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query
 from penstock.spec import to_option
 from penstock.state_store import FORMAT, PROVIDER, State, merged
-from penstock.streams import is_stateful
 from penstock.triggers import Latency, Trigger
 from penstock.watermark import POLICY
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock import spark_internals
-from penstock.facts import Column, Expression, JoinKind, Operator, OperatorKind, TimeMode
+from penstock.facts.operators import Column, Expression, JoinKind, Operator, OperatorKind, TimeMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

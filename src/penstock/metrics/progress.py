@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from penstock.facts import ProgressFacts, RecordTimes
+from penstock.facts.observed import ProgressFacts, RecordTimes
 
 _BEHIND = "avgOffsetsBehindLatest"
 _AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.facts import Expression, Operator
+from penstock.facts.operators import Expression, Operator
 from penstock.pipeline.model import Pipeline, Source
 from penstock.watermark import Watermark
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.checkpoint import folders
 from penstock.checkpoint.read import checkpoint
 from penstock.checks.rule import Disk
-from penstock.facts import BatchCode, CheckpointFacts, FolderFacts
+from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts
 from penstock.paths import has_glob, is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project

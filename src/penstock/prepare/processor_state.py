@@ -8,7 +8,7 @@ from penstock.checkpoint.state_changes import changes
 from penstock.checkpoint.state_files import processor_states
 from penstock.engine.build import Built
 from penstock.engine.declared_state import declared_state
-from penstock.facts import CheckpointFacts, ProcessorState
+from penstock.facts.stored import CheckpointFacts, ProcessorState
 from penstock.pipeline.model import Pipeline, Query, Step
 from penstock.problems import Fault, Problem
 from penstock.storage.storage import Storage

@@ -12,6 +12,7 @@ from penstock.checks.runner import judge, judge_plans
 from penstock.engine import build, resolve
 from penstock.engine.latency import Profile, async_progress, profile
 from penstock.engine.session import Engine
+from penstock.facts.streams import only_processes
 from penstock.paths import is_local
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline
@@ -22,7 +23,6 @@ from penstock.prepare.look import look
 from penstock.prepare.processor_state import processes_of, state_problems
 from penstock.problems import Problem, UserError, did_you_mean, errors_in
 from penstock.state_store import ENCODING, FORMAT
-from penstock.streams import only_processes
 from penstock.triggers import Trigger
 from penstock.user_code import load
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from penstock.facts import ProgressFacts
+from penstock.facts.observed import ProgressFacts
 from penstock.metrics.progress import pause_ms
 from penstock.metrics.rate import Rate
 from penstock.problems import Problem

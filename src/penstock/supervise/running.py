@@ -17,7 +17,7 @@ from penstock.engine import async_log, record_times
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.engine.under_way import BatchMetrics, UnderWay
-from penstock.facts import ProgressFacts
+from penstock.facts.observed import ProgressFacts
 from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
 from penstock.pipeline.model import Pipeline

@@ -17,7 +17,7 @@ from penstock.checks.rule import Disk
 from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS
 from penstock.engine.session import Engine
-from penstock.facts import CheckpointFacts
+from penstock.facts.stored import CheckpointFacts
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.prepare.ready import Ready, slot_problems

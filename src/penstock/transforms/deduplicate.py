@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from penstock.facts import Expression, Operator, OperatorKind
+from penstock.facts.operators import Expression, Operator, OperatorKind
+from penstock.facts.streams import marks
 from penstock.problems import Fault, did_you_mean
 from penstock.spec import Name, Spec
-from penstock.streams import marks
 from penstock.transforms.step import Code, OutputMode, StepSpec
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.facts import Expression, Operator
+from penstock.facts.operators import Expression, Operator
 from penstock.spec import Name
 from penstock.transforms.keyed import Keyed, columns_of, require_columns
 from penstock.transforms.step import Code, OutputMode, StepSpec

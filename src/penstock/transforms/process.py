@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 
-from penstock.facts import Expression, Operator
+from penstock.facts.operators import Expression, Operator
 from penstock.problems import Fault
 from penstock.processors import READY_MADE
 from penstock.processors.ready_made import OPTIONS, ReadyMade, TimeMode

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from penstock.facts import BatchCode
+from penstock.facts.stored import BatchCode
 from penstock.problems import did_you_mean
 from penstock.spec import Name
 from penstock.transforms.step import Code, OutputMode, StepSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from penstock.cache import Memory
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
 from penstock.transforms import sql_parser, sql_plan
 from penstock.transforms.sql_parser import SqlNotUnderstood
 from penstock.transforms.step import Code, OutputMode, StepSpec

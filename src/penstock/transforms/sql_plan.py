@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.facts import Column, Expression, Operator, OperatorKind
-from penstock.streams import marks
+from penstock.facts.operators import Column, Expression, Operator, OperatorKind
+from penstock.facts.streams import marks
 from penstock.transforms.sql_shape import Shape, shape_of
 
 

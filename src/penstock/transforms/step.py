@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from penstock.dead_letters.bad_records import Expectation
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
 from penstock.spec import Part
 from penstock.watermark import Watermark
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from penstock.checks import places, triggered
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.streams import CLOCKS, called
+from penstock.facts.streams import CLOCKS, called
 
 _GUIDE = "Continuous Processing"
 _OPERATORS = ("source", "project", "filter")

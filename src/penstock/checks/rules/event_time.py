@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.durations import to_milliseconds
-from penstock.facts import Expression, Operator
+from penstock.facts.operators import Expression, Operator
+from penstock.facts.streams import CLOCKS, aggregates, is_stream_stream, keeps_state, marks
 from penstock.pipeline.model import Query, Source
-from penstock.streams import CLOCKS, aggregates, is_stream_stream, keeps_state, marks
 
 _GUIDE = "Handling Late Data and Watermarking"
 

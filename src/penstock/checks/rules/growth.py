@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
+from penstock.facts.streams import aggregates, bounds, groups_by_event_time, has_event_time_key, is_stream_stream, marks
 from penstock.pipeline.model import Query
-from penstock.streams import aggregates, bounds, groups_by_event_time, has_event_time_key, is_stream_stream, marks
 
 _DAY_SECONDS = 86_400
 _ROW_BYTES = 100

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
+from penstock.facts.streams import bounds, has_event_time_key, is_stream_stream
 from penstock.pipeline.model import Query
-from penstock.streams import bounds, has_event_time_key, is_stream_stream
 
 _GUIDE = "Support matrix for joins in streaming queries"
 _WORD = r"\bJOIN\b"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.facts import Operator
+from penstock.facts.operators import Operator
+from penstock.facts.streams import aggregates, groups_by_event_time, groups_by_session, keeps_state, marks
 from penstock.pipeline.model import Query
-from penstock.streams import aggregates, groups_by_event_time, groups_by_session, keeps_state, marks
 
 _GUIDE = "Output Modes"
 

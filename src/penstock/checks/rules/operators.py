@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.facts import Operator, OperatorKind
+from penstock.facts.operators import Operator, OperatorKind
+from penstock.facts.streams import aggregates, groups_by_session, marks
 from penstock.pipeline.model import Query
-from penstock.streams import aggregates, groups_by_session, marks
 
 _GUIDE = "Unsupported Operations"
 _CLOCK_FIX = "set a `watermark` on the source or the step before; or use `processing_time`"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.checks.rule import Finding, Subject, rule
+from penstock.facts.streams import keeps_state
 from penstock.pipeline.model import Sink, Source
 from penstock.references import has_reference
 from penstock.spec import Spec
-from penstock.streams import keeps_state
 
 _SECRET = re.compile(r"password|passwd|secret|token|api_?key|access_?key|sasl\.jaas", re.IGNORECASE)
 _LOGIN_IN_URL = re.compile(r"://[^/\s:@]+:[^/\s@]+@|[?&]password=[^&\s]+", re.IGNORECASE)

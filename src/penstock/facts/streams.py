@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.facts import Expression, Operator
+from penstock.facts.operators import Expression, Operator
 
 Side = Literal["left", "right"]
 STATEFUL = (

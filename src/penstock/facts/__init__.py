@@ -1,0 +1,1 @@
+"""Frozen inputs of judgement: what is stored, what was observed, and what a query is made of."""
