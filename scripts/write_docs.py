@@ -40,15 +40,15 @@ from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.problems import Where
 from penstock.processors import READY_MADE
 from penstock.processors.ready_made import ReadyMade
+from penstock.query.state_store import State
+from penstock.query.triggers import Latency, Trigger
+from penstock.query.watermark import Watermark
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec, StaticOrStream
 from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Option, Part, Spec, spark_option_names
-from penstock.state_store import State
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
-from penstock.triggers import Latency, Trigger
-from penstock.watermark import Watermark
 
 DOCS = Path(__file__).parent.parent / "docs"
 FOLDERS = ("reference", "problems")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.guarantees import Guarantee, weakest
+from penstock.query.guarantees import Guarantee, weakest
 
 
 def test_the_weakest_promise_is_left_with_its_own_reason() -> None:

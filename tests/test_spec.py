@@ -9,6 +9,8 @@ from pydantic import Field, ValidationError
 
 from penstock.durations import Duration
 from penstock.paths import PathText
+from penstock.query.triggers import AnyTrigger
+from penstock.query.watermark import Watermark
 from penstock.spec import (
     Name,
     Option,
@@ -21,8 +23,6 @@ from penstock.spec import (
     spark_option_names,
     to_option,
 )
-from penstock.triggers import AnyTrigger
-from penstock.watermark import Watermark
 
 
 class Everything(Spec):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from penstock.triggers import Trigger, parse
+from penstock.query.triggers import Trigger, parse
 
 
 @pytest.mark.covers("trigger.interval", "trigger.once")

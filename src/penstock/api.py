@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.from_python import Builder
-from penstock.triggers import Trigger
+from penstock.query.triggers import Trigger
 
 if TYPE_CHECKING:
     from penstock.actions.start import Handle

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.async_progress import CACHE
 from penstock.checks.rule import Subject
 from penstock.checks.runner import judge
 from penstock.pipeline import project
 from penstock.problems import errors_in
+from penstock.query.async_progress import CACHE
 from tests.conftest import Judged, Read
 
 KAFKA = "type: kafka, servers: localhost:9092"

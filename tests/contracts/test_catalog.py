@@ -11,18 +11,18 @@ import yaml
 from pydantic import ValidationError
 
 from penstock import catalog
-from penstock.guarantees import Guarantee
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import QuerySettings
 from penstock.pipeline.pipeline_spec import PipelineSpec
 from penstock.pipeline.project import Overlay, ProjectSpec
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError
+from penstock.query.guarantees import Guarantee
+from penstock.query.state_store import State
+from penstock.query.watermark import Watermark
 from penstock.sinks.sink import ALL_MODES, SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Part, Spec, spark_option_names
-from penstock.state_store import State
-from penstock.watermark import Watermark
 
 FRAUD = """
 def counted(key, rows, state): ...

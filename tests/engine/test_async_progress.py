@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.async_progress import CACHE, writer_options
-from penstock.triggers import Trigger
+from penstock.query.async_progress import CACHE, writer_options
+from penstock.query.triggers import Trigger
 
 DEFAULT = Trigger("default")
 

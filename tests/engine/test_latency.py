@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from penstock.async_progress import CACHE
 from penstock.connections.kafka_options import FETCH_WAIT, session_setting
 from penstock.engine.latency import (
     BIRTH_SETTINGS,
@@ -22,7 +21,8 @@ from penstock.engine.latency import (
 )
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.plan import plan_of
-from penstock.triggers import Trigger
+from penstock.query.async_progress import CACHE
+from penstock.query.triggers import Trigger
 
 Read = Callable[[str], Pipeline]
 

@@ -26,8 +26,8 @@ from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError
-from penstock.state_store import PROVIDER
-from penstock.triggers import Trigger
+from penstock.query.state_store import PROVIDER
+from penstock.query.triggers import Trigger
 from tests.judge.cases import MODULE, Case
 
 SINKS_MODULE = '''\

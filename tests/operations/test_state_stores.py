@@ -15,8 +15,8 @@ from penstock.engine.latency import profile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError, errors_in
+from penstock.query.state_store import PREFIX, PROVIDERS, State
 from penstock.spec import spark_option_names
-from penstock.state_store import PREFIX, PROVIDERS, State
 from tests.conftest import place
 
 STORES = {

@@ -42,7 +42,7 @@ PYTHON = """\
 from cleaning import unique
 from penstock import Pipeline, sinks, sources
 from penstock.formats.csv import CsvRead
-from penstock.watermark import Watermark
+from penstock.query.watermark import Watermark
 
 pipeline = Pipeline("orders", latency="low", description="What each city spends.", listeners=["audit:Audit"])
 pipeline.source(

@@ -21,7 +21,7 @@ from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError
-from penstock.triggers import Trigger
+from penstock.query.triggers import Trigger
 
 Judged = Callable[[str], tuple[Problem, ...]]
 Read = Callable[[str], Pipeline]

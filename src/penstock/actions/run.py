@@ -18,10 +18,10 @@ from penstock.prepare.needs import StartEngine, needs_of
 from penstock.prepare.probing import probed
 from penstock.prepare.ready import build_with
 from penstock.problems import Problem, errors_in
+from penstock.query.triggers import Trigger
 from penstock.supervise.agreement import disagreements
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
 from penstock.supervise.start import start_all
-from penstock.triggers import Trigger
 
 
 @dataclass(frozen=True)

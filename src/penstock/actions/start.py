@@ -18,10 +18,10 @@ from penstock.prepare.needs import needs_of
 from penstock.prepare.probing import probed
 from penstock.prepare.ready import build_with
 from penstock.problems import UserError, errors_in
+from penstock.query.triggers import Trigger
 from penstock.supervise.loop import Stop, watch
 from penstock.supervise.running import RunningQuery
 from penstock.supervise.start import start_all
-from penstock.triggers import Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

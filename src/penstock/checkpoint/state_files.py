@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.checkpoint.read import newest_text
 from penstock.facts.stored import ProcessorState, StateVariable
-from penstock.state_store import ENCODING
+from penstock.query.state_store import ENCODING
 from penstock.storage.storage import Storage, join
 
 _OPERATORS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")

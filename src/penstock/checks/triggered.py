@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.checks.rule import Finding, Subject
 from penstock.facts.operators import Operator
 from penstock.pipeline.model import Query
-from penstock.triggers import Kind
+from penstock.query.triggers import Kind
 
 
 def queries(subject: Subject, kind: Kind) -> Iterator[Query]:

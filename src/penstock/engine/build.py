@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from penstock import spark_internals
-from penstock.async_progress import writer_options
 from penstock.dead_letters import verdicts
 from penstock.dead_letters.as_step import DeadLetters
 from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
@@ -24,12 +23,13 @@ from penstock.facts.operators import Operator
 from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
+from penstock.query.async_progress import writer_options
+from penstock.query.state_store import PROVIDER, PROVIDERS
+from penstock.query.triggers import Trigger
 from penstock.sinks.sink import Mode
-from penstock.state_store import PROVIDER, PROVIDERS
 from penstock.transforms import functions
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
-from penstock.triggers import Trigger
 from penstock.user_code import load
 
 if TYPE_CHECKING:

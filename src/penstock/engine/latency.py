@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
 from penstock.connections.kafka_options import (
     BATCH_BYTES,
     FETCH_BYTES,
@@ -19,10 +18,11 @@ from penstock.engine.capabilities import capabilities
 from penstock.facts.operators import Operator
 from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query
+from penstock.query.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
+from penstock.query.state_store import FORMAT, PROVIDER, State, merged
+from penstock.query.triggers import Latency, Trigger
+from penstock.query.watermark import POLICY
 from penstock.spec import to_option
-from penstock.state_store import FORMAT, PROVIDER, State, merged
-from penstock.triggers import Latency, Trigger
-from penstock.watermark import POLICY
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

@@ -14,8 +14,8 @@ from penstock.paths import absolute, is_path
 from penstock.pipeline.model import Origin, Pipeline, Sink
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
+from penstock.query.state_store import State
 from penstock.spec import Spec, to_option
-from penstock.state_store import State
 from penstock.storage.storage import join
 
 S = TypeVar("S", bound=Spec)

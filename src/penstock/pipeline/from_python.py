@@ -16,6 +16,8 @@ from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
 from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
 from penstock.processors.ready_made import ReadyMade
+from penstock.query.triggers import Latency
+from penstock.query.watermark import Watermark
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
@@ -25,8 +27,6 @@ from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.python import Python, name_of, parameters
 from penstock.transforms.sql import Sql
-from penstock.triggers import Latency
-from penstock.watermark import Watermark
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from penstock.async_progress import AsyncProgress
 from penstock.dead_letters.as_step import DeadLetters
-from penstock.guarantees import Guarantee, weakest
 from penstock.pipeline.yaml_text import Document, KeyPath
 from penstock.problems import Where
+from penstock.query.async_progress import AsyncProgress
+from penstock.query.guarantees import Guarantee, weakest
+from penstock.query.state_store import State
+from penstock.query.triggers import OF_LATENCY, AnyTrigger, Latency, Trigger
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Name, Option, Part, Spec
-from penstock.state_store import State
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec
-from penstock.triggers import OF_LATENCY, AnyTrigger, Latency, Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import Field
 
 from penstock.pipeline.model import Origin, Step
+from penstock.query.triggers import Latency
 from penstock.spec import Name, Spec
 from penstock.transforms.functions import Function
 from penstock.transforms.sql import Sql, tables_in
 from penstock.transforms.sql_parser import SqlNotUnderstood
-from penstock.triggers import Latency
 
 
 class PipelineSpec(Spec):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.facts.operators import Expression, Operator
 from penstock.pipeline.model import Pipeline, Source
-from penstock.watermark import Watermark
+from penstock.query.watermark import Watermark
 
 
 def plan_of(pipeline: Pipeline, name: str) -> Operator | None:

@@ -16,9 +16,9 @@ from penstock.pipeline.model import Origin
 from penstock.pipeline.spec_problems import part, require_mapping, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where, did_you_mean
+from penstock.query.state_store import State
 from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Name, Option, Spec
-from penstock.state_store import State
 
 FILE = "penstock.yaml"
 S = TypeVar("S", bound=Spec)

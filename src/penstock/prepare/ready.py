@@ -22,8 +22,8 @@ from penstock.prepare.judging import Judged
 from penstock.prepare.look import look
 from penstock.prepare.processor_state import processes_of, state_problems
 from penstock.problems import Problem, UserError, did_you_mean, errors_in
-from penstock.state_store import ENCODING, FORMAT
-from penstock.triggers import Trigger
+from penstock.query.state_store import ENCODING, FORMAT
+from penstock.query.triggers import Trigger
 from penstock.user_code import load
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.guarantees import Guarantee
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options, spark_option

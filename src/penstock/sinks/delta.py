@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.guarantees import Guarantee
 from penstock.lake_tables import TableText, full_name, quoted
 from penstock.paths import PathText
 from penstock.problems import Fault
+from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for

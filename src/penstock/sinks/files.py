@@ -8,8 +8,8 @@ from pydantic import Field
 
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.any import AnyWriteFormat
-from penstock.guarantees import Guarantee
 from penstock.paths import PathText
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.spec import given_options, spark_option
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.guarantees import Guarantee
 from penstock.lake_tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
+from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
+from penstock.query.guarantees import Guarantee
 from penstock.references import Mask
 from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, Staged
 from penstock.sinks.sink import Mode, SinkSpec

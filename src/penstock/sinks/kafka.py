@@ -15,8 +15,8 @@ from penstock.connections.kafka_options import BATCH_BYTES, LINGER, chosen_by, s
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import JsonMessageWrite, RawMessageWrite, Subject, TextMessageWrite, as_json, quoted
 from penstock.formats.messages_any import AnyMessageWrite
-from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import given_options, spark_option

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.guarantees import Guarantee
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.sink import SinkSpec
 
 if TYPE_CHECKING:

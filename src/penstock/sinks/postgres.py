@@ -9,8 +9,8 @@ from pydantic import Field
 from penstock.connections.postgres import UsesPostgres
 from penstock.connections.postgres_names import TableName, TableText
 from penstock.crash_points import reached
-from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
+from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks import postgres_table as tables
 from penstock.sinks.postgres_merge import Ledger, merge

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.guarantees import Guarantee
 from penstock.problems import Fault, did_you_mean
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import Name

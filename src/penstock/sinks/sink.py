@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.guarantees import Guarantee
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.spec import Part
 

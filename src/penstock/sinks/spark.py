@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.formats.connector import connectors_for
-from penstock.guarantees import Guarantee
 from penstock.paths import PathText
+from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import WithSparkOptions, given_options

@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from penstock.dead_letters.bad_records import Expectation, OnBadRecord
 from penstock.durations import Duration
+from penstock.query.watermark import Watermark
 from penstock.spec import Part, Spec
-from penstock.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

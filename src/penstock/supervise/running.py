@@ -18,10 +18,10 @@ from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.engine.under_way import BatchMetrics, UnderWay
 from penstock.facts.observed import ProgressFacts
-from penstock.guarantees import Guarantee
 from penstock.metrics.progress import from_spark
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
+from penstock.query.guarantees import Guarantee
 from penstock.references import Mask
 from penstock.spark_internals import SPARK_IS_GONE, reports_since
 from penstock.storage.storage import Storage

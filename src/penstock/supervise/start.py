@@ -22,12 +22,12 @@ from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.prepare.ready import Ready, slot_problems
 from penstock.problems import Problem, UserError
+from penstock.query.triggers import Trigger
 from penstock.references import Mask
 from penstock.storage.storage import Storage, join
 from penstock.supervise import crash_watch
 from penstock.supervise.backlog import Backlog, backlog
 from penstock.supervise.running import RunningQuery
-from penstock.triggers import Trigger
 
 
 def start_all(

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from penstock.dead_letters.bad_records import Expectation
 from penstock.facts.operators import Operator
+from penstock.query.watermark import Watermark
 from penstock.spec import Part
-from penstock.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from penstock.bench.contenders.contender import HELD, Contender, Launch, Progres
 from penstock.bench.job import Job
 from penstock.bench.processes import OUTPUT
 from penstock.bench.workloads.workload import Workload
-from penstock.triggers import Latency
+from penstock.query.triggers import Latency
 
 _NO_BOUNDARY = "1 hour"
 """So long no batch ends in a run, with all the time for which it is held."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.async_progress import CACHE, interval_of, lacks_cache
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.facts.streams import called, is_stateful, keeps_state
 from penstock.pipeline.model import Query
+from penstock.query.async_progress import CACHE, interval_of, lacks_cache
 
 _GUIDE = "Asynchronous progress tracking"
 _FIX = "remove `async_progress`, or set it to `false`"

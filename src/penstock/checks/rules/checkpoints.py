@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.pipeline.model import Query
+from penstock.query.state_store import FORMAT, PROVIDER
+from penstock.query.watermark import POLICY
 from penstock.spec import to_option
-from penstock.state_store import FORMAT, PROVIDER
-from penstock.watermark import POLICY
 
 
 @rule(

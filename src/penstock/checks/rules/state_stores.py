@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.state_store import OF_PROCESS, contradictions, merged
+from penstock.query.state_store import OF_PROCESS, contradictions, merged
 
 
 @rule(

@@ -1,0 +1,1 @@
+"""What a query is set to, and what it promises."""
