@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.kafka_offsets import Lost, count, in_log, lost_ranges, next_offsets, to_json
+from penstock.connections.kafka_offsets import Lost, count, in_log, lost_ranges, next_offsets, to_json
 from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 

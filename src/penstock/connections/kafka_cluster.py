@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.connections.kafka import KafkaAddress
-from penstock.kafka_offsets import Offsets
+from penstock.connections.kafka_offsets import Offsets
 from penstock.problems import Fault
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
+from penstock.connections.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, chosen_by, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
 from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
 from penstock.formats.messages_any import AnyMessageRead
 from penstock.formats.messages_avro import AvroMessageRead
-from penstock.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.paths import is_local
 from penstock.problems import Fault
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options

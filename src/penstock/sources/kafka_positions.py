@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.kafka_offsets import Offsets, to_json
+from penstock.connections.kafka_offsets import Offsets, to_json
 from penstock.problems import Fault
 from penstock.spec import Spec
 
