@@ -33,6 +33,7 @@ from penstock.engine.latency import PARTITIONS, profile
 from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.json_schema import pipeline_schema
+from penstock.lakes.catalogs import CatalogSpec
 from penstock.paths import is_path
 from penstock.pipeline.model import Origin, Query, QuerySettings
 from penstock.pipeline.pipeline_spec import PipelineSpec
@@ -45,7 +46,6 @@ from penstock.query.triggers import Latency, Trigger
 from penstock.query.watermark import Watermark
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec, StaticOrStream
-from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Option, Part, Spec, spark_option_names
 from penstock.transforms.functions import Function
 from penstock.transforms.step import StepSpec

@@ -20,12 +20,12 @@ from penstock.engine import session
 from penstock.engine.capabilities import minor
 from penstock.engine.connectors import available
 from penstock.engine.session import Engine
+from penstock.lakes.catalogs import Iceberg
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.prepare.needs import StartEngine
 from penstock.problems import Problem, UserError, errors_in
-from penstock.spark_catalogs import Iceberg
 from penstock.supervise.loop import Stop
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from penstock.connections import http, kafka, postgres
 from penstock.connections.connection import ConnectionSpec
+from penstock.lakes.catalogs import CatalogSpec, Custom, Hive, Iceberg
 from penstock.sinks import console, memory
 from penstock.sinks import delta as delta_sink
 from penstock.sinks import files as files_sink
@@ -28,7 +29,6 @@ from penstock.sources import delta, files, iceberg, rate, rate_micro_batch, sock
 from penstock.sources import kafka as kafka_source
 from penstock.sources import postgres as postgres_source
 from penstock.sources.source import SourceSpec
-from penstock.spark_catalogs import CatalogSpec, Custom, Hive, Iceberg
 from penstock.spec import Part
 from penstock.transforms import deduplicate, pandas_state, process, python, sql
 from penstock.transforms.step import StepSpec

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.connections.kafka import Kafka
+from penstock.lakes.catalogs import Iceberg
 from penstock.pipeline import project
 from penstock.pipeline.project import Project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import UserError
-from penstock.spark_catalogs import Iceberg
 
 ROOT = Path("/srv/shop")
 SHOP = """\

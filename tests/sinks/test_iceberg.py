@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 
+from penstock.lakes.catalogs import Iceberg as Catalog
 from penstock.problems import Fault, UserError
 from penstock.sinks import Iceberg
 from penstock.sinks.batch import Batch
-from penstock.spark_catalogs import Iceberg as Catalog
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
 

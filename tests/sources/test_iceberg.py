@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 
-from penstock.lake_tables import full_name, moment_to_milliseconds, parts_of, snapshots
+from penstock.lakes.tables import full_name, moment_to_milliseconds, parts_of, snapshots
 from penstock.problems import Fault
 from penstock.sources import Iceberg
 

@@ -11,13 +11,13 @@ from pydantic import Field
 
 from penstock import catalog
 from penstock.connections.connection import ConnectionSpec
+from penstock.lakes.catalogs import CatalogSpec
 from penstock.paths import PathText, absolute
 from penstock.pipeline.model import Origin
 from penstock.pipeline.spec_problems import part, require_mapping, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where, did_you_mean
 from penstock.query.state_store import State
-from penstock.spark_catalogs import CatalogSpec
 from penstock.spec import Name, Option, Spec
 
 FILE = "penstock.yaml"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.lake_tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
+from penstock.lakes.tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import Mode, SinkSpec

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from penstock.lake_tables import literal, quoted
+from penstock.lakes.tables import literal, quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks.upsert import DELETES, TableWrites, changes
 from penstock.spark_internals import JavaError, java_message

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.lake_tables import Moment, TableText, full_name, quoted
+from penstock.lakes.tables import Moment, TableText, full_name, quoted
 from penstock.paths import PathText
 from penstock.problems import Fault
 from penstock.sources.source import StaticOrStream

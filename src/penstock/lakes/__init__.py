@@ -1,0 +1,1 @@
+"""What tables of Delta and Iceberg share, and the catalogs that name them."""
