@@ -28,13 +28,13 @@ from penstock.cli import screen
 from penstock.cli.main import COMMANDS, app
 from penstock.connections.connection import ConnectionSpec
 from penstock.dead_letters.bad_records import Expectation
-from penstock.durations import Duration
 from penstock.engine.latency import PARTITIONS, profile
 from penstock.formats.any import READ_FORMATS, WRITE_FORMATS
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.json_schema import pipeline_schema
 from penstock.lakes.catalogs import CatalogSpec
-from penstock.paths import is_path
+from penstock.notation.durations import Duration
+from penstock.notation.paths import is_path
 from penstock.pipeline.model import Origin, Query, QuerySettings
 from penstock.pipeline.pipeline_spec import PipelineSpec
 from penstock.pipeline.project import Overlay, ProjectSpec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.durations import to_milliseconds, to_spark, to_words
+from penstock.notation.durations import to_milliseconds, to_spark, to_words
 
 _UNITS = {"milliseconds": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 

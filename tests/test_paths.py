@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import paths
-from penstock.paths import PathText
+from penstock.notation import paths
+from penstock.notation.paths import PathText
 from penstock.spec import Spec
 
 ROOT = Path("/srv/shop")

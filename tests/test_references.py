@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import references
-from penstock.references import MASK, Mask, Unset
+from penstock.notation import references
+from penstock.notation.references import MASK, Mask, Unset
 
 ENVIRON = {"HOST": "db", "PORT": "5432", "EMPTY": "", "ODD": "a$${b}${HOST}"}
 

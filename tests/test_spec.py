@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from penstock.durations import Duration
-from penstock.paths import PathText
+from penstock.notation.durations import Duration
+from penstock.notation.paths import PathText
 from penstock.query.triggers import AnyTrigger
 from penstock.query.watermark import Watermark
 from penstock.spec import (

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from penstock.references import has_reference
+from penstock.notation.references import has_reference
 
 
 def _checked_option(value: Any) -> Any:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from penstock.paths import shown
+from penstock.notation.paths import shown
 from penstock.problems import Where
 
 _FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')

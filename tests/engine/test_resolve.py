@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from penstock.engine import resolve
+from penstock.notation.references import MASK
 from penstock.pipeline import project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError
-from penstock.references import MASK
 from penstock.spec import given_options
 
 Read = Callable[[str], Pipeline]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from penstock.notation.references import MASK
 from penstock.problems import Fault
-from penstock.references import MASK
 from penstock.sinks.batch import Batch
 from penstock.sinks.http import Http
 from tests.actions.test_run import checkpoint_of, forget_last_commit

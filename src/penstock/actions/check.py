@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine import latency, resolve
 from penstock.engine.latency import Profile
+from penstock.notation.references import Mask
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline, Query, Sink
 from penstock.pipeline.plan import plan_of
@@ -19,7 +20,6 @@ from penstock.prepare.needs import StartEngine, needs_of
 from penstock.prepare.probing import probed
 from penstock.problems import Problem, errors_in
 from penstock.query.guarantees import Guarantee
-from penstock.references import Mask
 
 if TYPE_CHECKING:  # imported where they are used: a fast check pays for neither
     from penstock.prepare.ready import Ready

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.engine import resolve
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
 from penstock.spark_internals import JvmError, lock_file

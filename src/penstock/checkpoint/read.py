@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from penstock.checkpoint import folders, manifest
 from penstock.checkpoint.manifest import Manifest
 from penstock.facts.stored import CheckpointFacts, ReadFile
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 from penstock.storage.storage import Storage, join
 
 _LAST_FILES = 200

@@ -16,7 +16,7 @@ from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, counted, err, out, print_json, show_problems
 from penstock.dead_letters.letters import Letter, LetterFilter
-from penstock.paths import shown
+from penstock.notation.paths import shown
 from penstock.pipeline.load import find_root
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _place(one: ShownLetter) -> str:
 def _plain(file: str) -> str:
     from urllib.parse import unquote
 
-    from penstock.paths import is_local, to_local
+    from penstock.notation.paths import is_local, to_local
 
     return str(to_local(unquote(file))) if is_local(file) else file
 

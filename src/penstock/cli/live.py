@@ -14,7 +14,7 @@ from rich.text import Text
 
 from penstock.actions.run import RunResult
 from penstock.cli.screen import counted, is_interactive, out
-from penstock.durations import to_words
+from penstock.notation.durations import to_words
 from penstock.supervise.loop import QueryView, Snapshot
 
 _STATE_STYLE = {

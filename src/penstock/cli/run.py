@@ -16,7 +16,7 @@ from penstock.cli.engine import starter
 from penstock.cli.live import view_for
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, USAGE, err, out, print_json, show_problems
-from penstock.durations import to_milliseconds
+from penstock.notation.durations import to_milliseconds
 from penstock.pipeline.load import find_root
 from penstock.supervise.loop import Stop
 

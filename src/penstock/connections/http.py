@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.connections.connection import ConnectionSpec
-from penstock.paths import PathText
-from penstock.references import has_reference
+from penstock.notation.paths import PathText
+from penstock.notation.references import has_reference
 from penstock.spec import Spec
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.connection import ConnectionSpec
 from penstock.connections.kafka_options import refusal
-from penstock.durations import Duration, to_milliseconds
-from penstock.paths import PathText
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.paths import PathText
 from penstock.spec import Option, Spec, spark_option, spark_option_names, to_option
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.connections.connection import ConnectionSpec
+from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
-from penstock.references import Mask
 from penstock.spec import Name, Spec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from penstock.dead_letters.letters import Letter
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 _LARGEST_BYTES = 1_000_000_000

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from penstock.connections.kafka import KafkaAddress
 from penstock.dead_letters.bad_records import ORIGIN_SCHEMA
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault
 from penstock.sinks.files import Files

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.dead_letters.letters import ID_LENGTH, Letter, LetterFilter, Place, Reach, once_each, to_letters
 from penstock.dead_letters.replay_notes import ReplayNotes, replayed
 from penstock.engine import resolve
-from penstock.paths import is_local
+from penstock.notation.paths import is_local
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
 from penstock.problems import Fault, Problem, UserError, did_you_mean

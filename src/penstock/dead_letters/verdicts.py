@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.dead_letters.bad_records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
-from penstock.durations import to_milliseconds
+from penstock.notation.durations import to_milliseconds
 from penstock.pipeline.model import Source, Step
 from penstock.sources.source import Decoded
 from penstock.transforms.functions import Function

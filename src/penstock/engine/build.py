@@ -13,7 +13,6 @@ from penstock.dead_letters import verdicts
 from penstock.dead_letters.as_step import DeadLetters
 from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
 from penstock.dead_letters.leaving import routed_letters, routed_nodes
-from penstock.durations import to_spark
 from penstock.engine import record_times, spark_problems
 from penstock.engine.batches import BatchWriter
 from penstock.engine.plan_facts import plan_of
@@ -21,6 +20,7 @@ from penstock.engine.session import Engine
 from penstock.engine.settled import settled, spare_rules
 from penstock.facts.operators import Operator
 from penstock.facts.streams import is_stateful
+from penstock.notation.durations import to_spark
 from penstock.pipeline.model import Pipeline, Query, Source, Step
 from penstock.problems import Fault, Problem, UserError
 from penstock.query.async_progress import writer_options

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from penstock import references
-from penstock.paths import absolute, is_path
+from penstock.notation import references
+from penstock.notation.paths import absolute, is_path
 from penstock.pipeline.model import Origin, Pipeline, Sink
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError

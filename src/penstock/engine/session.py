@@ -20,7 +20,7 @@ from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
 from penstock.engine.capabilities import capabilities, minor
 from penstock.engine.java import require_java
-from penstock.paths import is_local
+from penstock.notation.paths import is_local
 from penstock.problems import Problem, UserError
 from penstock.spark_internals import Jvm, JvmError
 from penstock.storage.hadoop import HadoopStorage

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.dead_letters.bad_records import DECODED, FUTURE
 from penstock.dead_letters.verdicts import FAILED, PLACE, SHOWN_CHARACTERS
+from penstock.notation.references import Mask
 from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
 from penstock.problems import Problem, Where
-from penstock.references import Mask
 from penstock.spark_internals import descriptions, java_message
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql

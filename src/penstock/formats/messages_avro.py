@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from penstock import spark_internals
 from penstock.formats.messages import Decoding, Subject, body_of, not_framed, quoted
 from penstock.formats.messages_registry import Registered, Registry, Subjects
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.problems import Fault
 from penstock.spec import Part
 

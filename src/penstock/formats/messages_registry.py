@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from penstock.durations import Duration, to_milliseconds
-from penstock.paths import PathText
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.paths import PathText
 from penstock.problems import Fault
 from penstock.spec import Spec
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.formats.textual import Characters, Compressed, DateInference, DateTimes, DecimalInference, Parsing
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.spec import Spec, spark_option
 
 _NO_BRACKETS = r"^[^<>]+$"

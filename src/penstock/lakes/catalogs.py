@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.spec import Option, Part, to_option
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from penstock.dead_letters.bad_records import Expectation, OnBadRecord
 from penstock.dead_letters.leaving import with_dead_letters
-from penstock.paths import shown
+from penstock.notation.paths import shown
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
 from penstock.pipeline.spec_problems import at_python

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from penstock import catalog
 from penstock.dead_letters.leaving import dead_letter_sinks, with_dead_letters
-from penstock.paths import leaves
+from penstock.notation.paths import leaves
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
 from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated

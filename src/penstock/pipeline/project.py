@@ -12,7 +12,7 @@ from pydantic import Field
 from penstock import catalog
 from penstock.connections.connection import ConnectionSpec
 from penstock.lakes.catalogs import CatalogSpec
-from penstock.paths import PathText, absolute
+from penstock.notation.paths import PathText, absolute
 from penstock.pipeline.model import Origin
 from penstock.pipeline.spec_problems import part, require_mapping, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document

@@ -11,10 +11,10 @@ from penstock.checkpoint import folders
 from penstock.checkpoint.read import checkpoint
 from penstock.checks.rule import Disk
 from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts
-from penstock.paths import has_glob, is_local, to_local
+from penstock.notation.paths import has_glob, is_local, to_local
+from penstock.notation.references import has_reference
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project
-from penstock.references import has_reference
 from penstock.storage.storage import Entry, LocalStorage, Storage
 from penstock.transforms.python import batch_code_in_source
 

@@ -13,7 +13,7 @@ from penstock.engine import build, resolve
 from penstock.engine.latency import Profile, async_progress, profile
 from penstock.engine.session import Engine
 from penstock.facts.streams import only_processes
-from penstock.paths import is_local
+from penstock.notation.paths import is_local
 from penstock.pipeline.load import use_modules_of
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import Project

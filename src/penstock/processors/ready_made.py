@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator
 
-from penstock.durations import Duration, to_milliseconds
+from penstock.notation.durations import Duration, to_milliseconds
 from penstock.problems import Fault, did_you_mean
 from penstock.spec import Part
 

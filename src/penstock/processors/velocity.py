@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from penstock.durations import to_milliseconds
+from penstock.notation.durations import to_milliseconds
 from penstock.processors.ready_made import (
     NUMBERS,
     ReadyMade,

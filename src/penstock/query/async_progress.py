@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from penstock.durations import to_milliseconds
+from penstock.notation.durations import to_milliseconds
 
 DEFAULT_INTERVAL = "1 second"
 CACHE = "spark.sql.streaming.metadataCache.enabled"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from penstock.durations import to_milliseconds, to_spark
+from penstock.notation.durations import to_milliseconds, to_spark
 from penstock.spark_internals import set_real_time
 
 if TYPE_CHECKING:

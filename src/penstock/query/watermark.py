@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.durations import Duration
+from penstock.notation.durations import Duration
 from penstock.spec import Spec
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.lakes.tables import TableText, full_name, quoted
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.problems import Fault
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.durations import Duration, to_milliseconds
 from penstock.formats.any import AnyWriteFormat
-from penstock.paths import PathText
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.spec import given_options, spark_option

@@ -12,10 +12,10 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.http import HttpAccess, HttpUrl, header_name
 from penstock.crash_points import reached
-from penstock.durations import Duration, to_milliseconds
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
-from penstock.references import Mask
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.version import VERSION

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
-from penstock.references import Mask
+from penstock.notation.references import Mask
 
 if TYPE_CHECKING:
     import httpx

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
-from penstock.references import Mask
 from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, Staged
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option

@@ -12,9 +12,9 @@ from pydantic_core import PydanticCustomError
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_options import BATCH_BYTES, LINGER, chosen_by, session_setting
-from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import JsonMessageWrite, RawMessageWrite, Subject, TextMessageWrite, as_json, quoted
 from penstock.formats.messages_any import AnyMessageWrite
+from penstock.notation.durations import Duration, to_milliseconds
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch

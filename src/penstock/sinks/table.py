@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.formats.connector import connectors_for
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec

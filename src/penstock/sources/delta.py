@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.lakes.tables import Moment, TableText, full_name, quoted
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.problems import Fault
 from penstock.sources.source import StaticOrStream
 from penstock.spark_internals import is_delta_table

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.durations import Duration, to_milliseconds
 from penstock.formats.any import AnyReadFormat
 from penstock.formats.format import INFER
-from penstock.paths import PathText, has_glob, is_within
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.paths import PathText, has_glob, is_within
 from penstock.sources import file_records
 from penstock.sources.living.csv_rows import READ_OPTIONS
 from penstock.sources.source import Decoded, StaticOrStream

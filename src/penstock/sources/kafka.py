@@ -15,11 +15,11 @@ from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, chosen_by, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
-from penstock.durations import Duration, to_milliseconds
 from penstock.formats.messages import Decoding, Subject
 from penstock.formats.messages_any import AnyMessageRead
 from penstock.formats.messages_avro import AvroMessageRead
-from penstock.paths import is_local
+from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.paths import is_local
 from penstock.problems import Fault
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
 from penstock.sources.source import Decoded, StaticOrStream

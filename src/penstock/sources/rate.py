@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.durations import Duration, to_milliseconds
+from penstock.notation.durations import Duration, to_milliseconds
 from penstock.sources.source import SourceSpec
 from penstock.spec import given_options, spark_option
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.dead_letters.bad_records import Expectation, OnBadRecord
-from penstock.durations import Duration
+from penstock.notation.durations import Duration
 from penstock.query.watermark import Watermark
 from penstock.spec import Part, Spec
 

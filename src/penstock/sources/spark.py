@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.formats.connector import connectors_for
-from penstock.paths import PathText
+from penstock.notation.paths import PathText
 from penstock.sources.source import StaticOrStream
 from penstock.spec import WithSparkOptions, given_options
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from penstock.paths import braces_expanded, has_glob, to_local
+from penstock.notation.paths import braces_expanded, has_glob, to_local
 
 
 @dataclass(frozen=True)

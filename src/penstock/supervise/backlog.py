@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.paths import has_glob, is_local, to_local
+from penstock.notation.paths import has_glob, is_local, to_local
 from penstock.pipeline.model import Pipeline
 from penstock.sources.files import Files
 from penstock.storage.storage import Storage, join

@@ -16,7 +16,7 @@ from penstock import crash_points
 from penstock.checkpoint.read import last_batch
 from penstock.engine import async_log
 from penstock.engine.build import Built, Started
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 from penstock.spark_internals import SPARK_IS_GONE
 from penstock.storage.storage import LocalStorage
 

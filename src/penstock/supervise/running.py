@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.dead_letters import verdicts
-from penstock.durations import to_milliseconds
 from penstock.engine import async_log, record_times
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.engine.under_way import BatchMetrics, UnderWay
 from penstock.facts.observed import ProgressFacts
 from penstock.metrics.progress import from_spark
+from penstock.notation.durations import to_milliseconds
+from penstock.notation.references import Mask
 from penstock.pipeline.model import Pipeline
 from penstock.problems import Fault, Problem, UserError
 from penstock.query.guarantees import Guarantee
-from penstock.references import Mask
 from penstock.spark_internals import SPARK_IS_GONE, reports_since
 from penstock.storage.storage import Storage
 from penstock.supervise.attempts import Attempts

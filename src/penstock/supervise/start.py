@@ -18,12 +18,12 @@ from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS
 from penstock.engine.session import Engine
 from penstock.facts.stored import CheckpointFacts
+from penstock.notation.references import Mask
 from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.prepare.ready import Ready, slot_problems
 from penstock.problems import Problem, UserError
 from penstock.query.triggers import Trigger
-from penstock.references import Mask
 from penstock.storage.storage import Storage, join
 from penstock.supervise import crash_watch
 from penstock.supervise.backlog import Backlog, backlog

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.references import sketch
+from penstock.notation.references import sketch
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.durations import to_milliseconds
 from penstock.facts.operators import Expression, Operator
 from penstock.facts.streams import CLOCKS, aggregates, is_stream_stream, keeps_state, marks
+from penstock.notation.durations import to_milliseconds
 from penstock.pipeline.model import Query, Source
 
 _GUIDE = "Handling Late Data and Watermarking"

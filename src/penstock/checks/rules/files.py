@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.paths import PathText, is_path, is_within, leaves, matches
+from penstock.notation.paths import PathText, is_path, is_within, leaves, matches
+from penstock.notation.references import has_reference
 from penstock.pipeline.model import Pipeline, Sink, Source
-from penstock.references import has_reference
 from penstock.sources.files import Files as FilesSource
 from penstock.spec import Spec
 

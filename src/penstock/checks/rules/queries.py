@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.paths import matches
+from penstock.notation.paths import matches
+from penstock.notation.references import has_reference
 from penstock.problems import did_you_mean
-from penstock.references import has_reference
 from penstock.sinks.table import Table
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.checks import places, slots, triggered
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.durations import to_milliseconds
 from penstock.facts.operators import Operator
 from penstock.facts.streams import called, groups_by_session, is_stateful, is_stream_stream
+from penstock.notation.durations import to_milliseconds
 from penstock.sources.kafka import Kafka
 from penstock.sources.source import SourceSpec
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.facts.streams import keeps_state
+from penstock.notation.references import has_reference
 from penstock.pipeline.model import Sink, Source
-from penstock.references import has_reference
 from penstock.spec import Spec
 
 _SECRET = re.compile(r"password|passwd|secret|token|api_?key|access_?key|sasl\.jaas", re.IGNORECASE)

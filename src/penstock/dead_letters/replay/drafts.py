@@ -19,7 +19,7 @@ from penstock.dead_letters.file_lines import first_line, local_file
 from penstock.dead_letters.replay.homes import Home, RecordToReturn, columns_of, row_of
 from penstock.dead_letters.replay.outcome import UNSENT
 from penstock.engine.session import Engine
-from penstock.paths import braces_expanded, is_local, is_within, to_local
+from penstock.notation.paths import braces_expanded, is_local, is_within, to_local
 from penstock.problems import Fault
 from penstock.sources.files import Files
 from penstock.spec import given_options

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from penstock.connections.kafka import KafkaAddress
 from penstock.dead_letters.bad_records import DECODED
 from penstock.dead_letters.letters import Letter
-from penstock.paths import has_glob, is_local, is_within, to_local
+from penstock.notation.paths import has_glob, is_local, is_within, to_local
 from penstock.pipeline.model import Pipeline, Source
 from penstock.sources.files import Files
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from penstock.paths import is_within
+from penstock.notation.paths import is_within
 from penstock.storage.storage import Storage, join
 
 

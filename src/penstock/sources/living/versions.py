@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from penstock.paths import is_local, to_local
+from penstock.notation.paths import is_local, to_local
 from penstock.problems import Fault
 from penstock.storage.storage import LocalStorage, Storage, join
 

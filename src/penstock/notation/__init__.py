@@ -1,0 +1,1 @@
+"""How users write values: durations, paths, and references to variables."""
