@@ -24,8 +24,8 @@ proof:  ## the long tests: random kills, the second Spark, every start that the 
 
 judge:  ## asks two Sparks whether they agree with every rule, and writes docs/agreement.md
 	@sh scripts/setup.sh proof
-	@$(BIN)/python -m tests.judge .judge-4.1.json
-	@PYTHONPATH=.venv/spark-4.3 $(BIN)/python -m tests.judge .judge-4.3.json
+	@$(BIN)/python -m tests.judge .judge-4.1.json --every
+	@PYTHONPATH=.venv/spark-4.3 $(BIN)/python -m tests.judge .judge-4.3.json --every
 	@$(BIN)/python scripts/write_agreement.py .judge-4.1.json .judge-4.3.json
 
 lint: setup  ## ruff, mypy, import contracts

@@ -34,17 +34,19 @@ def page(reports: Sequence[Report]) -> str:
         "agree when Penstock refuses what Spark refuses, by a rule with a name, and refuses nothing that Spark runs.",
         "Penstock answered twice too: from the plan that Spark made, and from the text alone, as `check --fast` does.",
         "",
-        "`make judge` asks both and writes this page; `make test` asks both and compares.",
+        "`make judge` asks both Sparks and writes this page; `make proof` asks both and compares. `make test` asks the",
+        "installed Spark, and starts only what a start decides.",
         "",
     ]
     for report in reports:
-        lines += _table(report)
+        lines += table(report)
     lines += ["## Where Spark differs from what is written about it", "", "| | Spark |", "|---|---|"]
     lines += [f"| {what} | {verdict} |" for what, verdict in SEEDS]
     return "\n".join(lines) + "\n"
 
 
-def _table(report: Report) -> list[str]:
+def table(report: Report) -> list[str]:
+    """What one Spark said, family by family."""
     verdicts = report["verdicts"]
     agreed = sum(verdict["agrees"] for verdict in verdicts)
     lines = [f"## Spark {report['spark']}: agree {agreed} of {len(verdicts)}", ""]
