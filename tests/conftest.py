@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -60,27 +60,42 @@ def judged(tmp_path: Path, read: Read) -> Judged:
     return judged
 
 
-_MINUTES_LONG = (
-    "cli/test_crashes.py",
-    "judge/test_judge.py",
-    "models/test_streams.py",
+pytest_plugins = ["tests.limits"]
+_LONG = (
     "sources/test_living.py",
     "test_examples.py",
-    "cli/test_crashes_low.py",
     "sinks/test_upsert.py",
-    "cli/test_processes.py",
-    "cli/test_faults.py",
+    "sinks/test_postgres.py",
     "sinks/test_delta.py",
-    "bench/test_runner.py",
+    "cli/test_faults.py",
     "bench/test_workloads.py",
+    "models/test_streams.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begins with what takes longest: at the end, no worker waits for another."""
-    folder = Path(__file__).parent
-    rank = {folder / name: number for number, name in enumerate(_MINUTES_LONG)}
+    from tests.limits import PROCESS_FILES
+
+    root = Path(__file__).parents[1]
+    files = (*PROCESS_FILES, *(f"tests/{name}" for name in _LONG))
+    rank = {root / name: number for number, name in enumerate(files)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is run by one worker, and all files that start processes by the same one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    from tests.limits import PROCESS_FILES
+
+    class OneProcessAtATime(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "processes" if file in PROCESS_FILES else file
+
+    return OneProcessAtATime(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from penstock.checkpoint.read import batches
 from penstock.storage.storage import LocalStorage
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
-_START_SECONDS = 240
-_END_SECONDS = 60
+_START_SECONDS = 600
+_END_SECONDS = 300
 _CRASH_SECONDS = 600
 
 

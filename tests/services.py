@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-_SECONDS = 60.0
+_SECONDS = 180.0
 _QUIET = {"log_level": 0}  # what a client logs while a broker restarts is no news
 
 Bytes = str | bytes | None

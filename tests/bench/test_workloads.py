@@ -21,6 +21,10 @@ JOBS = tuple({(workload.by_hand, workload.reads): workload for workload in rever
 """Workloads that differ in the job itself; the others differ in how they are measured."""
 each_job = pytest.mark.parametrize("workload", JOBS, ids=lambda workload: workload.name)
 each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+each_job_now_and_each_workload_in_proof = pytest.mark.parametrize(
+    "workload",
+    [pytest.param(one, id=one.name, marks=[] if one in JOBS else [pytest.mark.proof]) for one in WORKLOADS],
+)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def model_of(workload):
 
 @pytest.mark.spark
 @pytest.mark.services
-@each_workload
+@each_job_now_and_each_workload_in_proof
 def test_penstock_gives_what_the_model_gives(workload, job, run_once, tmp_path, monkeypatch):
     given = job(workload)
     write_project(workload, tmp_path)
@@ -65,6 +69,7 @@ def test_penstock_gives_what_the_model_gives(workload, job, run_once, tmp_path, 
     assert results_of(workload, given) == model_of(workload)
 
 
+@pytest.mark.proof
 @pytest.mark.spark
 @pytest.mark.services
 @each_job

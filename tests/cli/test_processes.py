@@ -19,6 +19,8 @@ from tests.conftest import place
 
 pytestmark = pytest.mark.services
 
+PATIENCE = 300
+"""In seconds, for what a quiet machine does in ten."""
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 SETTINGS = """\
 name: slow
@@ -71,7 +73,7 @@ def commits(project: Path) -> set[int]:
 
 
 def wait_for_commits(project: Path, process: subprocess.Popen[str], count: int) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE
     while len(commits(project)) < count:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -87,6 +89,7 @@ def ids(project: Path) -> list[int]:
     return sorted(json.loads(row)["id"] for row in rows)
 
 
+@pytest.mark.proof
 @pytest.mark.covers("model.exactly-once", "recovery.crash")
 def test_kill_9_again_and_again_loses_nothing_and_repeats_nothing(project):
     for more in (1, 3):
@@ -102,12 +105,11 @@ def test_kill_9_again_and_again_loses_nothing_and_repeats_nothing(project):
 
 
 @pytest.mark.covers("query.stop")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_lets_the_batch_under_way_commit(number, project):
+def test_a_signal_lets_the_batch_under_way_commit(project):
     process = started(project, "--json")
     wait_for_commits(project, process, 1)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, out + err
     result = json.loads(out)
     assert result["queries"][0]["state"] == "stopped"
@@ -116,10 +118,10 @@ def test_a_signal_lets_the_batch_under_way_commit(number, project):
 
 
 def test_a_second_signal_ends_at_once_and_a_second_process_is_refused(project):
-    (project / "work.py").write_text(WORK.replace("0.4", "60"))
+    (project / "work.py").write_text(WORK.replace("0.4", "600"))
     process = started(project)
     offsets = project / "storage/checkpoints/slow/copied/0001/offsets/0"
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE
     while not offsets.exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -132,13 +134,12 @@ def test_a_second_signal_ends_at_once_and_a_second_process_is_refused(project):
     assert [problem["code"] for problem in json.loads(second.stdout)["problems"]] == ["CHECKPOINT003"]
     assert str(process.pid) in second.stdout
 
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
     time.sleep(0.5)
-    began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert time.monotonic() - began < 30
-    assert commits(project) == set()
+    assert process.poll() is None, "the first signal waits for the batch"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert commits(project) == set(), "the second one does not: the batch takes ten minutes"
 
 
 def test_spark_that_dies_is_told_and_no_secret_stands_on_its_command_line(project):
@@ -147,7 +148,7 @@ def test_spark_that_dies_is_told_and_no_secret_stands_on_its_command_line(projec
     jvm = int(subprocess.check_output(["pgrep", "-P", str(process.pid), "java"], text=True).split()[0])
     assert b"sesame123" not in Path(f"/proc/{jvm}/cmdline").read_bytes()
     os.kill(jvm, signal.SIGKILL)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, out + err
     assert [problem["code"] for problem in json.loads(out)["problems"]] == ["RUN002"]
     assert err == ""
@@ -162,7 +163,7 @@ def test_the_demo_shows_a_live_view_and_leaves_rows(tmp_path):
     seen = b""
     while chunk := _read(leader):
         seen += chunk
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
     assert "running" in text
     assert "watermark" in text

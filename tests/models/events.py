@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -57,3 +59,21 @@ def streams(draw: st.DrawFn, files: int = 3, rows: int = 8, pace: int = 15, keys
 
     count = draw(st.integers(2, files))
     return tuple(tuple(draw(st.lists(event(file), min_size=1, max_size=rows))) for file in range(count))
+
+
+def random_stream(dice: Random, files: int = 3, rows: int = 8, pace: int = 15, keys: str = "ab") -> Stream:
+    """The same without shrinking, for runs that take seconds."""
+
+    def event(file: int) -> Event:
+        return Event(dice.choice(keys), max(0, file * pace + dice.randint(-25, 12)), dice.randint(0, 3))
+
+    return tuple(tuple(event(file) for _ in range(dice.randint(1, rows))) for file in range(dice.randint(2, files)))
+
+
+def merged(*streams: Stream) -> Stream:
+    """One stream that has the rows of all, file by file, each under keys of its own."""
+    apart = [
+        [[replace(event, key=f"{event.key}{number}") for event in file] for file in stream]
+        for number, stream in enumerate(streams)
+    ]
+    return tuple(tuple(event for file in files for event in file) for files in zip_longest(*apart, fillvalue=[]))
