@@ -14,13 +14,13 @@ from uuid import uuid4
 import pytest
 
 from penstock.actions.run import RunOptions, RunResult, run
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.engine import session
 from penstock.engine.capabilities import minor
 from penstock.engine.connectors import available
 from penstock.engine.session import Engine
-from penstock.lakes.catalogs import Iceberg
+from penstock.lakes.catalogs import IcebergCatalog
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
@@ -114,7 +114,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         "spark.sql.shuffle.partitions": "2",
         # Delta's default of 50 takes seconds for each commit on two cores.
         "spark.databricks.delta.snapshotPartitions": "2",
-    } | Iceberg(warehouse=str(folder / "lake")).settings("lake")
+    } | IcebergCatalog(warehouse=str(folder / "lake")).settings("lake")
     known = available(minor(session.installed_version()))  # a new Spark may not have them all
     started = session.start("tests", settings, folder, connectors=[name for name in CONNECTORS if name in known])
     yield started

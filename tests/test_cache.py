@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cache import Memory
+from penstock.cache import Remembered
 
 CODE = """
 import sys
@@ -38,9 +38,9 @@ def test_a_garbled_or_forbidden_cache_costs_time_only(tmp_path):
 
 def test_only_the_newest_are_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
-    memory = Memory("words", most=2)
+    memory = Remembered("words", most=2)
     for word in ("a", "b", "c"):
         memory.put(word, [word])
     memory._write()
-    again = Memory("words")
+    again = Remembered("words")
     assert [again.get(word) for word in ("a", "b", "c")] == [None, ["b"], ["c"]]

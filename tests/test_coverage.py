@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.checks.runner import rules
+from penstock.checks.every_rule import rules
 from tests.features import SECTIONS
 from tests.proofs import proofs
 

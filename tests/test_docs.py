@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from penstock.actions.explain import all_explanations
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 from penstock.problems import Problem, UserError

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from scripts import performance
 
-from penstock.bench.contenders.all import CONTENDERS
-from penstock.bench.workloads.all import named
+from penstock.bench.contenders.every_contender import CONTENDERS
+from penstock.bench.workloads.every_workload import named
 
 
 def test_the_page_tells_what_was_measured():

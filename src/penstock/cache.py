@@ -20,7 +20,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return user_cache_path("penstock")
 
 
-class Memory:
+class Remembered:
     """Plain values by text, for what is slow to find out and never changes. Written as the process ends."""
 
     def __init__(self, name: str, most: int = 2_000) -> None:

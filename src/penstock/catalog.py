@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from penstock.connections import http, kafka, postgres
 from penstock.connections.connection import ConnectionSpec
-from penstock.lakes.catalogs import CatalogSpec, Custom, Hive, Iceberg
+from penstock.lakes.catalogs import CatalogSpec, Custom, Hive, IcebergCatalog
 from penstock.sinks import console, memory
 from penstock.sinks import delta as delta_sink
 from penstock.sinks import files as files_sink
@@ -41,7 +41,7 @@ CONNECTIONS: tuple[type[ConnectionSpec], ...] = (
 SPARK_CATALOGS: tuple[type[CatalogSpec], ...] = (
     Custom,
     Hive,
-    Iceberg,
+    IcebergCatalog,
 )
 SOURCES: tuple[type[SourceSpec], ...] = (
     delta.Delta,

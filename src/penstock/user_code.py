@@ -18,7 +18,7 @@ _OURS = Path(__file__).parent
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 
 
-def load(name: str) -> Any:
+def load_code(name: str) -> Any:
     """What `module:name` means, imported."""
     module_name, _, attribute = name.partition(":")
     found: Any = importlib.import_module(module_name)

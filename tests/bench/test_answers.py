@@ -8,27 +8,27 @@ from hypothesis import strategies as st
 from penstock.bench.answers import Received, Waiting, digest, expected
 from penstock.bench.generate import Schedule, waiting_records
 from penstock.bench.workloads import keyed_count, stateless
-from penstock.bench.workloads.workload import Outcome, fields_of
+from penstock.bench.workloads.workload import Answer, fields_of
 
-OUTCOMES = st.lists(st.builds(Outcome, st.sampled_from("abc"), st.integers(0, 3), st.sampled_from("xy")), max_size=20)
+OUTCOMES = st.lists(st.builds(Answer, st.sampled_from("abc"), st.integers(0, 3), st.sampled_from("xy")), max_size=20)
 
 
 def test_an_output_answers_all_versions_up_to_its_own():
-    wanted = [(0, Outcome("a", 1, "")), (1, Outcome("b", 1, "")), (2, Outcome("a", 2, "")), (3, Outcome("a", 3, ""))]
+    wanted = [(0, Answer("a", 1, "")), (1, Answer("b", 1, "")), (2, Answer("a", 2, "")), (3, Answer("a", 3, ""))]
     waiting = Waiting(wanted)
-    assert waiting.take([Received(10, Outcome("a", 2, ""))]) == {0: 10, 2: 10}
+    assert waiting.take([Received(10, Answer("a", 2, ""))]) == {0: 10, 2: 10}
     assert waiting.left == 2
-    assert waiting.take([Received(20, Outcome("a", 2, "")), Received(30, Outcome("a", 3, ""))]) == {3: 30}
-    assert waiting.take([Received(40, Outcome("never asked", 1, ""))]) == {}
+    assert waiting.take([Received(20, Answer("a", 2, "")), Received(30, Answer("a", 3, ""))]) == {3: 30}
+    assert waiting.take([Received(40, Answer("never asked", 1, ""))]) == {}
     assert waiting.left == 1
 
 
 def test_what_is_expected_later_comes_after_the_rest():
-    waiting = Waiting([(0, Outcome("a", 1, ""))])
-    waiting.expect([(1, Outcome("a", 2, "")), (2, Outcome("b", 1, ""))])
+    waiting = Waiting([(0, Answer("a", 1, ""))])
+    waiting.expect([(1, Answer("a", 2, "")), (2, Answer("b", 1, ""))])
     assert waiting.left == 3
-    assert waiting.take([Received(10, Outcome("a", 1, ""))]) == {0: 10}
-    assert waiting.take([Received(20, Outcome("a", 2, "")), Received(30, Outcome("b", 1, ""))]) == {1: 20, 2: 30}
+    assert waiting.take([Received(10, Answer("a", 1, ""))]) == {0: 10}
+    assert waiting.take([Received(20, Answer("a", 2, "")), Received(30, Answer("b", 1, ""))]) == {1: 20, 2: 30}
 
 
 def test_a_model_goes_on_where_it_was():
@@ -46,7 +46,7 @@ def test_a_digest_knows_neither_order_nor_repeats(outcomes, random):
 
 
 def test_a_digest_is_of_the_newest_versions():
-    old, new, other = Outcome("a", 1, "x"), Outcome("a", 2, "y"), Outcome("a", 2, "z")
+    old, new, other = Answer("a", 1, "x"), Answer("a", 2, "y"), Answer("a", 2, "z")
     assert digest([old, new]) == digest([new])
     assert digest([new]) != digest([other])
     assert digest([new, other]) not in {digest([new]), digest([other])}, "a wrong row hides behind a right one"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.contenders import flink, penstock, plain_spark
-from penstock.bench.contenders.all import CONTENDERS
+from penstock.bench.contenders.every_contender import CONTENDERS
 from penstock.bench.job import Job
-from penstock.bench.workloads.all import WORKLOADS, named
+from penstock.bench.workloads.every_workload import WORKLOADS, named
 from penstock.problems import UserError
 
 JOB = Job("stateless", "localhost:9092", "in", "out", "/folder", 1, drains=False)

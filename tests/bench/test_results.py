@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from penstock.bench import report
-from penstock.bench.contenders.all import CONTENDERS
 from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.every_contender import CONTENDERS
 from penstock.bench.measure import Latency
 from penstock.bench.processes import Stat, parse_stat, tree
 from penstock.bench.results import Run, summary
-from penstock.bench.runner import starts, turns
+from penstock.bench.rounds import starts, turns
 from penstock.bench.workloads.stateless import WORKLOAD
 
 

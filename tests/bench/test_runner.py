@@ -11,11 +11,11 @@ from textwrap import dedent
 
 import pytest
 
-from penstock.bench.contenders.all import FLOOR
 from penstock.bench.contenders.contender import Contender, Launch
+from penstock.bench.contenders.every_contender import FLOOR
 from penstock.bench.contenders.penstock import LOW
 from penstock.bench.processes import Measured, all_stats, tree
-from penstock.bench.runner import run_workload
+from penstock.bench.rounds import run_workload
 from penstock.bench.turn import Options
 from penstock.bench.workloads import boundary, drain, files, keyed_count, recovery, stateless
 

@@ -12,8 +12,8 @@ from penstock.bench.contenders.plain_spark import Tuning, records_of
 from penstock.bench.generate import send, waiting_records, write_file
 from penstock.bench.job import Job, from_text
 from penstock.bench.receive import read_topic
-from penstock.bench.workloads.all import WORKLOADS, named
-from penstock.bench.workloads.workload import Record
+from penstock.bench.workloads.every_workload import WORKLOADS, named
+from penstock.bench.workloads.workload import InputRecord
 
 RECORDS, FILE_RECORDS = 2_500, 250
 
@@ -42,7 +42,7 @@ def job(kafka, topic, tmp_path):
             Path(records).mkdir()
             for number in range(0, RECORDS, FILE_RECORDS):
                 lines = [record.value for record in given[number : number + FILE_RECORDS]]
-                write_file(Path(records), number, Record("", "\n".join(lines)))
+                write_file(Path(records), number, InputRecord("", "\n".join(lines)))
         return Job(workload.name, kafka.servers, records, results, str(tmp_path), workload.partitions, drains=True)
 
     return made

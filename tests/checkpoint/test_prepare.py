@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint import folders
-from penstock.checkpoint.prepare import code_hashes, definition, prepare
+from penstock.checkpoint.generations import code_hashes, definition, prepare
 from penstock.checkpoint.read import read_manifest
 from penstock.facts.stored import CheckpointFacts
 from penstock.pipeline.model import Pipeline

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.checkpoint.state_changes import changes, shown
+from penstock.checkpoint.state_changes import shown, state_changes
 from penstock.checkpoint.state_files import processor_states
 from penstock.facts.stored import ProcessorState, StateVariable
 from penstock.storage.storage import LocalStorage
@@ -28,7 +28,7 @@ BEFORE = ProcessorState("none", "append", (TOTAL, PAGES))
 
 
 def told(now: ProcessorState, before: ProcessorState = BEFORE) -> list[tuple[str, str]]:
-    return [(change.code, change.severity) for change in changes("scored", before, now)]
+    return [(change.code, change.severity) for change in state_changes("scored", before, now)]
 
 
 def with_total(**changed: Any) -> ProcessorState:
@@ -85,7 +85,7 @@ def test_variables_come_and_go():
 
 def test_the_key_is_told_once_and_its_names_do_not_matter():
     by_number = [replace(one, key=columns(card="long")) for one in BEFORE.variables]
-    (change,) = changes("scored", BEFORE, replace(BEFORE, variables=tuple(by_number)))
+    (change,) = state_changes("scored", BEFORE, replace(BEFORE, variables=tuple(by_number)))
     assert (change.code, change.keys) == ("STATE003", ("key",))
     assert change.message == "`scored` is grouped by (card LONG), and its checkpoint by (card STRING)"
     renamed = [replace(one, key=columns(number="string")) for one in BEFORE.variables]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.pipeline import project
 from penstock.problems import errors_in
 from penstock.query.async_progress import CACHE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checks.every_rule import judge, rules
 from penstock.checks.rule import Disk, Rule, Subject
-from penstock.checks.runner import judge, rules
 from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts, ReadFile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from penstock.bench.contenders.all import CONTENDERS
-from penstock.bench.workloads.all import WORKLOADS
+from penstock.bench.contenders.every_contender import CONTENDERS
+from penstock.bench.workloads.every_workload import WORKLOADS
 
 
 def test_workloads_and_contenders_are_listed(penstock):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.checks.runner import rules
+from penstock.checks.every_rule import rules
 from penstock.codes import CODES, Code
 from penstock.problems import Problem
 

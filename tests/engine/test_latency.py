@@ -20,7 +20,7 @@ from penstock.engine.latency import (
     wants_quick_files,
 )
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.plan import plan_of
+from penstock.pipeline.plan import plan_of_query
 from penstock.query.async_progress import CACHE
 from penstock.query.triggers import Trigger
 
@@ -176,7 +176,7 @@ def interval(
         text = text.replace(word, value)
     pipeline = read(text)
     (query,) = pipeline.queries
-    choice = async_progress(pipeline, query, plan_of(pipeline, query.name), query.settings.spark)
+    choice = async_progress(pipeline, query, plan_of_query(pipeline, query.name), query.settings.spark)
     return choice.value if choice else ""
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from penstock.engine.plan_facts import explained, plan_of
+from penstock.engine.plan_facts import explained, plan_of_rows
 from penstock.facts.streams import bounds, groups_by_event_time, has_event_time_key, keeps_state, marks
 
 pytestmark = pytest.mark.spark
@@ -22,7 +22,7 @@ def streams(engine):
 
 
 def plan(session, sql):
-    return plan_of(session.sql(sql), "q", ["a", "b"])
+    return plan_of_rows(session.sql(sql), "q", ["a", "b"])
 
 
 def named(ids):
@@ -48,7 +48,7 @@ def test_a_watermark_is_followed_through_a_plan(streams, sql, carried):
 
 def test_an_operator_knows_where_it_stands(streams):
     streams.sql("SELECT k, count(*) AS n FROM a GROUP BY k").createOrReplaceTempView("b_counts")
-    found = plan_of(streams.sql("SELECT * FROM b_counts WHERE n > 1"), "q", ["a", "b", "b_counts"])
+    found = plan_of_rows(streams.sql("SELECT * FROM b_counts WHERE n > 1"), "q", ["a", "b", "b_counts"])
     assert {one.kind: one.node for one in found.walk()}["aggregate"] == "b_counts"
     assert {one.kind: one.node for one in found.walk()}["source"] == "a"
     assert [one.kind for one in found.walk() if keeps_state(one)] == ["aggregate"]
@@ -93,6 +93,6 @@ def test_thirty_steps_add_little_to_the_analysis(streams):
     rows = streams.sql("SELECT * FROM s30")
     _ = rows.schema
     began = time.monotonic()
-    found = plan_of(rows, "q", [f"s{number}" for number in range(31)])
+    found = plan_of_rows(rows, "q", [f"s{number}" for number in range(31)])
     assert len(list(found.walk())) > 60
     assert time.monotonic() - began < 2

@@ -288,12 +288,12 @@ def test_a_registry_that_cannot_be_asked_is_told(decoded, registry) -> None:
 
 
 def test_an_id_is_asked_for_once(spark, registry) -> None:
-    from penstock.formats.messages import Subject
+    from penstock.formats.messages import RegistrySubject
 
     write = AvroMessageWrite(registry=Registry(url=registry.url, username="me", password="secret"))
     rows = spark.sql("SELECT 1L AS id, 'x' AS note")
     for _ in range(3):
-        data = rows.select(write.encoded(rows, rows.columns, Subject(("orders",))).alias("v")).first().v
+        data = rows.select(write.encoded(rows, rows.columns, RegistrySubject(("orders",))).alias("v")).first().v
         assert bytes(data[:5]) == b"\0\0\0\0\1"
     assert registry.asked == ["POST /subjects/orders-value/versions"]
     assert json.loads(registry.schemas[0])["name"] == "record"

@@ -21,11 +21,11 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet
 
+from penstock.checks.every_rule import rules
 from penstock.checks.rule import Subject
-from penstock.checks.runner import rules
 from penstock.engine import build, resolve
 from penstock.engine.latency import FILE_MANAGER, RENAMING
-from penstock.engine.plan_facts import plan_of
+from penstock.engine.plan_facts import plan_of_rows
 from penstock.engine.session import Engine
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.load import use_modules_of
@@ -172,7 +172,7 @@ def _verdict(engine: Engine, session: Any, root: Path, case: Case, number: int, 
         assert "column" not in told, f"{case.id} is not what it means to be: {told}"
         return Verdict(case.family, case.name, told, "declared", by_text or (), by_text)
     rows = frames[query.name]
-    by_plan = _codes(Subject(home, pipeline, plans={query.name: plan_of(rows, query.name, tuple(pipeline.nodes))}))
+    by_plan = _codes(Subject(home, pipeline, plans={query.name: plan_of_rows(rows, query.name, tuple(pipeline.nodes))}))
     if not rows.isStreaming:
         return Verdict(case.family, case.name, "no stream", "asked", by_plan or ("SPARK006",), None)
     refused = build.refusal_of(rows, query.settings.mode)

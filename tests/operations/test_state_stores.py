@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.engine.latency import profile
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse

@@ -15,8 +15,8 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse

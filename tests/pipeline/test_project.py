@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.connections.kafka import Kafka
-from penstock.lakes.catalogs import Iceberg
+from penstock.lakes.catalogs import IcebergCatalog
 from penstock.pipeline import project
 from penstock.pipeline.project import Project
 from penstock.pipeline.yaml_text import parse
@@ -54,7 +54,7 @@ def test_a_file_becomes_a_project() -> None:
     assert shop.variables == {"REGION": "eu", "LIMIT": 5}
     assert (shop.secrets, shop.listeners) == (("PG_URL",), ("audit:Audit",))
     assert shop.connections == {"broker": Kafka(servers="localhost:9092")}
-    assert shop.catalogs == {"lake": Iceberg(warehouse="lake")}
+    assert shop.catalogs == {"lake": IcebergCatalog(warehouse="lake")}
     assert shop.local_folder == ROOT / ".penstock"
     assert shop.absolute("in") == "/srv/shop/in"
 

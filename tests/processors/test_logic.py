@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from penstock.processors.workers import aggregates
 from penstock.processors.workers.presence import Presence, after_rows, after_time, next_look
-from penstock.processors.workers.ranking import Entry, changed_places, ranked, still_inside, worth_keeping
+from penstock.processors.workers.ranking import RankedRow, changed_places, ranked, still_inside, worth_keeping
 from penstock.processors.workers.spans import features, still_needed
-from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged
+from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged_stretches
 
 GAP = 10
 times = st.integers(0, 200)
@@ -55,23 +55,23 @@ def shown(stretches: list[Stretch]) -> list[tuple]:
 def test_sessions_are_those_of_all_rows_whatever_the_order_and_the_batches(batches):
     found: list[Stretch] = []
     for batch in batches:
-        found = merged([*found, *(stretch(*row) for row in batch)], GAP, joined)
+        found = merged_stretches([*found, *(stretch(*row) for row in batch)], GAP, joined)
     assert shown(found) == sessions_of([row for batch in batches for row in batch])
 
 
 @given(rows, times)
 def test_what_is_closed_no_later_row_can_lengthen(came, watermark):
-    found = merged([stretch(*row) for row in came], GAP, joined)
+    found = merged_stretches([stretch(*row) for row in came], GAP, joined)
     closed, waiting = closed_by(found, GAP, watermark)
     assert closed + waiting == found
-    later = merged([*found, stretch(watermark + 1, 1)], GAP, joined)
+    later = merged_stretches([*found, stretch(watermark + 1, 1)], GAP, joined)
     assert all(one in later for one in closed)
     assert first_end(waiting, GAP) is None or first_end(waiting, GAP) > watermark
 
 
 def test_rows_a_whole_gap_apart_are_two_sessions():
-    assert len(merged([stretch(0, 1), stretch(GAP, 1)], GAP, joined)) == 2
-    assert len(merged([stretch(0, 1), stretch(GAP - 1, 1)], GAP, joined)) == 1
+    assert len(merged_stretches([stretch(0, 1), stretch(GAP, 1)], GAP, joined)) == 2
+    assert len(merged_stretches([stretch(0, 1), stretch(GAP - 1, 1)], GAP, joined)) == 1
 
 
 @given(st.lists(rows, max_size=4), st.lists(st.integers(1, 60), min_size=1, max_size=3))
@@ -107,7 +107,7 @@ def test_a_ranking_is_that_of_all_rows_and_told_places_add_up_to_it(batches, n, 
         timely = [row for row in timely if row[1] is not None and row[0] > watermark]
         so_far += timely
         watermark = max([watermark, *(row[0] - 20 for row in timely)])
-        came = [Entry((row[1], row[0], row), row[0] if span else None, row) for row in timely]
+        came = [RankedRow((row[1], row[0], row), row[0] if span else None, row) for row in timely]
         before, kept = kept, worth_keeping(still_inside([*kept, *came], span, watermark), n)
         for place, entry in changed_places(ranked(before, n), ranked(kept, n)):
             table[place] = entry.row if entry else None

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 
-from penstock.lakes.catalogs import Iceberg as Catalog
+from penstock.lakes.catalogs import IcebergCatalog as Catalog
 from penstock.problems import Fault, UserError
 from penstock.sinks import Iceberg
 from penstock.sinks.batch import Batch

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from penstock.problems import Fault, UserError
 from penstock.sinks.batch import Batch
-from penstock.sinks.ledger import InMemory, Notes
+from penstock.sinks.ledger import FileLedger, InMemory
 from penstock.sinks.python import Python
 from penstock.storage.storage import LocalStorage
 from tests.actions.test_run import checkpoint_of, forget_last_commit
@@ -39,21 +39,21 @@ def folder(tmp_path: Path) -> str:
 
 
 def test_a_note_is_kept_for_the_next_process(folder):
-    notes = Notes(LocalStorage(), folder, "id-1")
+    notes = FileLedger(LocalStorage(), folder, "id-1")
     assert notes.done("out") == -1
     for number in (0, 7):
         notes.note("out", number)
-        assert Notes(LocalStorage(), folder, "id-1").done("out") == number
+        assert FileLedger(LocalStorage(), folder, "id-1").done("out") == number
     assert notes.done("other") == -1
 
 
 def test_a_note_of_another_query_id_counts_for_nothing(folder):
-    Notes(LocalStorage(), folder, "id-1").note("out", 7)
-    assert Notes(LocalStorage(), folder, "id-2").done("out") == -1
+    FileLedger(LocalStorage(), folder, "id-1").note("out", 7)
+    assert FileLedger(LocalStorage(), folder, "id-2").done("out") == -1
 
 
 def test_names_that_are_no_file_names_have_notes_of_their_own(folder):
-    notes = Notes(LocalStorage(), folder, "id")
+    notes = FileLedger(LocalStorage(), folder, "id")
     names = ["a", "a/b", "a b", "../a", "..", "", "ä", "x" * 500, "x" * 501, "a-b"]
     for number, name in enumerate(names):
         notes.note(name, number)
@@ -63,7 +63,7 @@ def test_names_that_are_no_file_names_have_notes_of_their_own(folder):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"query_id": "id"}', '{"query_id": "id", "batch": "x"}'])
 def test_a_spoiled_note_is_told_and_not_taken_for_none(folder, text):
-    notes = Notes(LocalStorage(), folder, "id")
+    notes = FileLedger(LocalStorage(), folder, "id")
     place(Path(folder) / "out.json", text)
     with pytest.raises(Fault, match="is no note of a batch") as raised:
         notes.done("out")
@@ -73,14 +73,14 @@ def test_a_spoiled_note_is_told_and_not_taken_for_none(folder, text):
 def test_a_folder_that_cannot_be_written_is_told(folder):
     place(Path(folder), "a file")
     with pytest.raises(Fault, match="cannot be read or written") as raised:
-        Notes(LocalStorage(), folder, "id").note("out", 1)
+        FileLedger(LocalStorage(), folder, "id").note("out", 1)
     assert raised.value.code == "LEDGER001"
 
 
 def test_an_action_is_done_once_for_each_batch_and_name(folder):
     done: list[str] = []
     ran = [
-        batch(number, Notes(LocalStorage(), folder, "q")).once(name, lambda of=f"{name} {number}": done.append(of))
+        batch(number, FileLedger(LocalStorage(), folder, "q")).once(name, lambda of=f"{name} {number}": done.append(of))
         for number in (0, 0, 1, 1)  # each batch is run twice, as after a crash
         for name in ("mail", "call")
     ]
@@ -89,7 +89,7 @@ def test_an_action_is_done_once_for_each_batch_and_name(folder):
 
 
 def test_an_action_that_raises_is_not_noted(folder):
-    ledger = Notes(LocalStorage(), folder, "q")
+    ledger = FileLedger(LocalStorage(), folder, "q")
     with pytest.raises(ZeroDivisionError):
         batch(0, ledger).once("mail", lambda: 1 / 0)
     assert batch(0, ledger).once("mail", lambda: None) is True
@@ -309,5 +309,5 @@ def test_a_missing_function_is_told_before_anything_is_read(project_at, run_once
 
 
 def test_notes_are_json_for_people_to_read(folder):
-    Notes(LocalStorage(), folder, "id").note("out", 3)
+    FileLedger(LocalStorage(), folder, "id").note("out", 3)
     assert json.loads((Path(folder) / "out.json").read_text()) == {"query_id": "id", "name": "out", "batch": 3}

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from penstock.problems import Fault
 from penstock.sources import Files
 from penstock.sources.living import csv_headers, pending, schemas, versions
-from penstock.sources.living.found import folder_columns, refused, sample
+from penstock.sources.living.found import folder_columns, refused_columns, sample
 from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 
@@ -144,9 +144,9 @@ def test_the_files_of_a_batch_are_those_between_its_offsets_and_the_ones_before(
 
 def test_a_refusal_is_found_in_the_text_of_a_failure() -> None:
     told = {"location": "s", "version": 1, "columns": ["a{}"], "file": "f"}
-    assert refused(f"[USER_RAISED_EXCEPTION] penstock:new-columns:{json.dumps(told)} SQLSTATE: P0001") == told
-    assert refused("penstock:new-columns:{cut off") == {}
-    assert refused("another failure") is None
+    assert refused_columns(f"[USER_RAISED_EXCEPTION] penstock:new-columns:{json.dumps(told)} SQLSTATE: P0001") == told
+    assert refused_columns("penstock:new-columns:{cut off") == {}
+    assert refused_columns("another failure") is None
 
 
 def test_a_sample_is_spread_over_all_files() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
-from penstock.checks.runner import judge
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.yaml_text import parse
 

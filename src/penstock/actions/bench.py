@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.bench.contenders.all import CONTENDERS, FLOOR, OURS
 from penstock.bench.contenders.contender import Contender
+from penstock.bench.contenders.every_contender import CONTENDERS, FLOOR, OURS
 from penstock.bench.entrant import BESIDE_SECONDS
 from penstock.bench.report import plot
 from penstock.bench.results import Run, Summary, summary
-from penstock.bench.runner import run_workload, starts_anew
+from penstock.bench.rounds import run_workload, starts_anew
 from penstock.bench.turn import Options, Turn
-from penstock.bench.workloads.all import USUAL, WORKLOADS
+from penstock.bench.workloads.every_workload import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.engine.broker import Broker
 from penstock.engine.session import installed_version

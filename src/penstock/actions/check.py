@@ -13,7 +13,7 @@ from penstock.engine.latency import Profile
 from penstock.notation.references import Mask
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline, Query, Sink
-from penstock.pipeline.plan import plan_of
+from penstock.pipeline.plan import plan_of_query
 from penstock.pipeline.project import Project
 from penstock.prepare.judging import judge_all, judged_fast
 from penstock.prepare.needs import StartEngine, needs_of
@@ -169,6 +169,6 @@ def _result(
 
 def _interval(pipeline: Pipeline, query: Query) -> str | None:
     """How often progress is written down beside the work, as far as the text tells."""
-    plan = plan_of(pipeline, query.name) if query.latency == "low" else None
+    plan = plan_of_query(pipeline, query.name) if query.latency == "low" else None
     choice = latency.async_progress(pipeline, query, plan, query.settings.spark)
     return Profile(query.trigger, "", {}, choice).interval

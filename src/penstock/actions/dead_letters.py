@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.dead_letters.letters import LetterFilter
-from penstock.dead_letters.listed import ListedLetters, listed
+from penstock.dead_letters.listed import ListedLetters, listed_letters
 from penstock.dead_letters.opened import Opened
-from penstock.dead_letters.shown import ShownLetters, shown
+from penstock.dead_letters.shown import ShownLetters, shown_letters
 from penstock.engine import resolve
 from penstock.pipeline.load import load
 from penstock.prepare.judging import Judged
@@ -30,7 +30,7 @@ def list_letters(
 ) -> ListedLetters:
     """How many letters there are, by node and check. Raises UserError."""
     with _opened(start, selection, environment, start_engine) as project:
-        return listed(project, node)
+        return listed_letters(project, node)
 
 
 def show_letters(
@@ -45,7 +45,7 @@ def show_letters(
 ) -> ShownLetters:
     """Letters in full, the newest first. Without `again`, those that were not replayed. Raises UserError."""
     with _opened(start, selection, environment, start_engine) as project:
-        return shown(project, choice, limit, again=again)
+        return shown_letters(project, choice, limit, again=again)
 
 
 def replay_letters(

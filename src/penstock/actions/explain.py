@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.checks.runner import rules
+from penstock.checks.every_rule import rules
 from penstock.codes import CODES
 from penstock.problems import Problem, UserError, did_you_mean
 

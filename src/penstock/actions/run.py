@@ -21,7 +21,7 @@ from penstock.problems import Problem, errors_in
 from penstock.query.triggers import Trigger
 from penstock.supervise.agreement import disagreements
 from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
-from penstock.supervise.start import start_all
+from penstock.supervise.starting import start_all
 
 
 @dataclass(frozen=True)

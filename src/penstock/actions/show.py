@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
-from penstock.engine.plan_facts import plan_of
+from penstock.engine.plan_facts import plan_of_rows
 from penstock.engine.session import Engine
 from penstock.pipeline.load import load, use_modules_of
 from penstock.pipeline.model import Pipeline, Source
@@ -131,7 +131,7 @@ def _streamed(session: SparkSession, rows: DataFrame, step: str) -> DataFrame:
     """What a stream gives for the sample, in the mode that shows most of it."""
     mode = next((mode for mode in _MODES if build.refusal_of(rows, mode) is None), "append")
     name = f"show_{step}"
-    build.let_end(session, plan_of(rows, step, ()))
+    build.let_end(session, plan_of_rows(rows, step, ()))
     query = rows.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
     try:
         query.awaitTermination()

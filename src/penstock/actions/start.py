@@ -21,7 +21,7 @@ from penstock.problems import UserError, errors_in
 from penstock.query.triggers import Trigger
 from penstock.supervise.loop import Stop, watch
 from penstock.supervise.running import RunningQuery
-from penstock.supervise.start import start_all
+from penstock.supervise.starting import start_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.bench.workloads.workload import Outcome, Record, Step, Workload, fields_of
+from penstock.bench.workloads.workload import Answer, InputRecord, Step, Workload, fields_of
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,10 @@ class Received:
 
     at: int
     """Microseconds since 1970."""
-    outcome: Outcome
+    outcome: Answer
 
 
-def expected(workload: Workload, records: Iterable[Record], step: Step | None = None) -> list[tuple[int, Outcome]]:
+def expected(workload: Workload, records: Iterable[InputRecord], step: Step | None = None) -> list[tuple[int, Answer]]:
     """By the plain-Python model, or by one that has seen records already: each answer, with its record's number."""
     step = step or workload.model()
     return [
@@ -36,12 +36,12 @@ def received(workload: Workload, outputs: Iterable[tuple[int, bytes]]) -> list[R
 class Waiting:
     """The answers that have not come yet."""
 
-    def __init__(self, wanted: Sequence[tuple[int, Outcome]] = ()) -> None:
+    def __init__(self, wanted: Sequence[tuple[int, Answer]] = ()) -> None:
         self._of_tag: dict[str, list[tuple[int, int]]] = {}
         self.left = 0
         self.expect(wanted)
 
-    def expect(self, wanted: Sequence[tuple[int, Outcome]]) -> None:
+    def expect(self, wanted: Sequence[tuple[int, Answer]]) -> None:
         """Waits for these too, which come after all others."""
         later: dict[str, list[tuple[int, int]]] = {}
         for number, outcome in reversed(wanted):
@@ -60,7 +60,7 @@ class Waiting:
         return times
 
 
-def digest(outcomes: Iterable[Outcome]) -> str:
+def digest(outcomes: Iterable[Answer]) -> str:
     """A short name of a result: the newest version of each tag, whatever the order and however often it was written.
 
     Two different outcomes of one tag and version are both in it, so that a wrong one cannot hide behind a right one.

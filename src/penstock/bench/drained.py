@@ -14,7 +14,7 @@ from penstock.bench.generate import send, waiting_records
 from penstock.bench.receive import read_topic
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
-from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, ended, judged, starter
+from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, contender_starter, ended, judged
 from penstock.bench.workloads.workload import Workload
 
 _MOST_SECONDS = 600.0
@@ -59,7 +59,7 @@ def _run(turn: Turn, servers: str, reservoir: _Reservoir) -> Run:
     with ExitStack() as held:
         results = held.enter_context(topic(servers, workload.partitions))
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        process = starter(turn, servers, reservoir.topic, results, folder, held)()
+        process = contender_starter(turn, servers, reservoir.topic, results, folder, held)()
         deadline = time.monotonic() + _MOST_SECONDS
         while process.exit_code is None:
             if time.monotonic() > deadline:

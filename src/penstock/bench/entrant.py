@@ -20,8 +20,8 @@ from penstock.bench.processes import Measured, helper
 from penstock.bench.receive import Reception, read_received
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
-from penstock.bench.turn import TICK_SECONDS, Broken, Turn, ended, judged, starter
-from penstock.bench.workloads.workload import Outcome, Workload
+from penstock.bench.turn import TICK_SECONDS, Broken, Turn, contender_starter, ended, judged
+from penstock.bench.workloads.workload import Answer, Workload
 
 _FIRST_ROW_SECONDS = 600.0
 _PATIENCE_SECONDS = 120.0
@@ -63,13 +63,13 @@ class Entrant:
         self._said = _lines(self._receiver)
         put_backlog(workload, servers, self._records, first)
         self._await_line(_FIRST_ROW_SECONDS)
-        self._start = starter(turn, servers, self._records, results, self._folder, held)
+        self._start = contender_starter(turn, servers, self._records, results, self._folder, held)
         self._lives.append(self._start())
         self._first_row = int(self._await_line(_FIRST_ROW_SECONDS))
         self._step = workload.model()
         waiting = [workload.record(number, first) for number in range(workload.backlog)]
         self._sent = workload.backlog
-        self._wanted: list[tuple[int, Outcome]] = answers.expected(workload, waiting, self._step)
+        self._wanted: list[tuple[int, Answer]] = answers.expected(workload, waiting, self._step)
         self._waiting = answers.Waiting(self._wanted)
         self._outputs: list[answers.Received] = []
         self._first = first

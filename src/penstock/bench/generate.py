@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.bench.workloads.all import named
-from penstock.bench.workloads.workload import Record, Workload
+from penstock.bench.workloads.every_workload import named
+from penstock.bench.workloads.workload import InputRecord, Workload
 
 _SECONDS = 60.0
 _LEAST_SLEEP_SECONDS = 0.000_5
@@ -53,11 +53,11 @@ class Schedule:
         """When the last one is due."""
         return self.due(self.backlog + self.count - 1)
 
-    def records(self, workload: Workload) -> Iterator[Record]:
+    def records(self, workload: Workload) -> Iterator[InputRecord]:
         """All of them, in order, those that wait first."""
         return (workload.record(number, self.due(number)) for number in range(self.numbers.stop))
 
-    def later_records(self, workload: Workload) -> Iterator[Record]:
+    def later_records(self, workload: Workload) -> Iterator[InputRecord]:
         """Without those that wait."""
         return (workload.record(number, self.due(number)) for number in self.numbers)
 
@@ -65,12 +65,12 @@ class Schedule:
         return json.dumps(asdict(self))
 
 
-def waiting_records(workload: Workload, count: int) -> Iterator[Record]:
+def waiting_records(workload: Workload, count: int) -> Iterator[InputRecord]:
     """The records of a workload that drains: 50 milliseconds apart, the same in every run."""
     return (workload.record(number, _NOON + number * _APART) for number in range(count))
 
 
-def send(servers: str, topic: str, records: Iterable[Record]) -> None:
+def send(servers: str, topic: str, records: Iterable[InputRecord]) -> None:
     """Writes records as fast as it goes, and returns when the broker has them all."""
     from confluent_kafka import Producer
 
@@ -95,7 +95,7 @@ def put_backlog(workload: Workload, servers: str, into: str, first: int) -> None
         write_file(Path(into), number, record)
 
 
-def write_file(folder: Path, number: int, record: Record) -> None:
+def write_file(folder: Path, number: int, record: InputRecord) -> None:
     """A file with one record. It is there whole or not at all: Spark passes names with a dot over."""
     draft = folder / f".{number}"
     draft.write_text(f"{record.value}\n", encoding="utf-8")

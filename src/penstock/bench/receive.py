@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.bench.answers import Waiting, expected, received
 from penstock.bench.generate import Schedule
-from penstock.bench.workloads.all import named
-from penstock.bench.workloads.workload import Record, Workload
+from penstock.bench.workloads.every_workload import named
+from penstock.bench.workloads.workload import InputRecord, Workload
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -83,7 +83,7 @@ class Answers:
         self._workload, self._step, self._waiting = workload, workload.model(), Waiting()
         self._seen = 0
 
-    def expect(self, records: Iterable[Record]) -> None:
+    def expect(self, records: Iterable[InputRecord]) -> None:
         """Answers to these records are to come, after those to all records before."""
         self._waiting.expect(expected(self._workload, records, self._step))
 

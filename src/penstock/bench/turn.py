@@ -13,7 +13,7 @@ from penstock.bench.contenders.contender import Contender
 from penstock.bench.job import Job
 from penstock.bench.processes import Measured
 from penstock.bench.results import Run
-from penstock.bench.workloads.workload import Outcome, Workload
+from penstock.bench.workloads.workload import Answer, Workload
 
 TICK_SECONDS = 0.1
 
@@ -50,7 +50,7 @@ class Broken(Exception):
         return Run(turn.workload.name, turn.contender.name, turn.round, str(self))
 
 
-def starter(
+def contender_starter(
     turn: Turn, servers: str, records: str, results: str, folder: Path, held: ExitStack
 ) -> Callable[[], Measured]:
     """A way to start the contender in its folder: once, and again where it left off. `held` ends what was started."""
@@ -74,9 +74,7 @@ def _environ() -> dict[str, str]:
     return {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
 
 
-def judged(
-    turn: Turn, wanted: Sequence[tuple[int, Outcome]], outputs: Sequence[answers.Received], answered: int
-) -> Run:
+def judged(turn: Turn, wanted: Sequence[tuple[int, Answer]], outputs: Sequence[answers.Received], answered: int) -> Run:
     """Whether the run counts: every answer came, and the result is the model's."""
     run = Run(turn.workload.name, turn.contender.name, turn.round, answers=answered)
     right = answers.digest(outcome for _, outcome in wanted)

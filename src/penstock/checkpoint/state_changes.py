@@ -33,7 +33,7 @@ class Change:
     severity: Severity = "error"
 
 
-def changes(step: str, before: ProcessorState, now: ProcessorState) -> Iterator[Change]:
+def state_changes(step: str, before: ProcessorState, now: ProcessorState) -> Iterator[Change]:
     """What Spark would refuse in the first batch, or take and lose something by."""
     anew = f"begin a new checkpoint: give the step `{step}` a new name"
     if before.time != now.time:

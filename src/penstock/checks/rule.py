@@ -12,7 +12,7 @@ from typing import Literal
 from penstock.facts.operators import Operator
 from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts
 from penstock.pipeline.model import Pipeline, Query
-from penstock.pipeline.plan import plan_of
+from penstock.pipeline.plan import plan_of_query
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, Severity, Where
 
@@ -80,7 +80,7 @@ class Subject:
     @cached_property
     def written(self) -> dict[str, Operator]:
         """The operators of each query as its SQL tells them, with functions as they are called there."""
-        found = {query.name: plan_of(self.pipeline, query.name) for query in self.pipeline.queries}
+        found = {query.name: plan_of_query(self.pipeline, query.name) for query in self.pipeline.queries}
         return {name: plan for name, plan in found.items() if plan is not None}
 
     def spark_is_at_least(self, *version: int) -> bool:

@@ -26,7 +26,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 @dataclass(frozen=True)
-class Record:
+class KafkaRecord:
     """One record of a topic."""
 
     value: bytes | None
@@ -49,7 +49,7 @@ def ends_of(address: KafkaAddress, topic: str) -> dict[int, int]:
     return ends[topic]
 
 
-def read(address: KafkaAddress, topic: str, since: Mapping[int, int] | None = None) -> Iterator[Record]:
+def read(address: KafkaAddress, topic: str, since: Mapping[int, int] | None = None) -> Iterator[KafkaRecord]:
     """What the topic holds now, partition by partition in order; `since` gives the first offsets. Raises Fault."""
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
@@ -67,7 +67,7 @@ def read(address: KafkaAddress, topic: str, since: Mapping[int, int] | None = No
         consumer.close()
 
 
-def _until_the_end(consumer: Consumer, topic: str, ends: dict[int, int]) -> Iterator[Record]:
+def _until_the_end(consumer: Consumer, topic: str, ends: dict[int, int]) -> Iterator[KafkaRecord]:
     from confluent_kafka import KafkaError
 
     deadline = time.monotonic() + _QUIET_SECONDS
@@ -82,7 +82,7 @@ def _until_the_end(consumer: Consumer, topic: str, ends: dict[int, int]) -> Iter
             if error is None:
                 if partition in ends:
                     headers: Any = message.headers()
-                    yield Record(message.value(), message.key(), tuple(headers or ()), partition)
+                    yield KafkaRecord(message.value(), message.key(), tuple(headers or ()), partition)
                     if offset + 1 >= ends[partition]:
                         del ends[partition]
             elif error.code() == KafkaError._PARTITION_EOF:
@@ -91,7 +91,7 @@ def _until_the_end(consumer: Consumer, topic: str, ends: dict[int, int]) -> Iter
                 raise Fault("KAFKA001", f"the topic `{topic}` cannot be read: {error.str()}", "look at its rights")
 
 
-def write(address: KafkaAddress, topic: str, records: Sequence[Record]) -> list[str | None]:
+def write(address: KafkaAddress, topic: str, records: Sequence[KafkaRecord]) -> list[str | None]:
     """Sends the records in order; for each, why the broker has not taken it, or None. Returns when all is known."""
     from confluent_kafka import KafkaException, Producer
 

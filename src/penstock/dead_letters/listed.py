@@ -44,7 +44,7 @@ class ListedLetters:
         return {"ok": True, "letters": self.letters, "groups": [group.to_json() for group in self.groups]}
 
 
-def listed(project: Opened, node: str | None) -> ListedLetters:
+def listed_letters(project: Opened, node: str | None) -> ListedLetters:
     """How many letters there are, by node and check. Raises UserError."""
     groups: list[Group] = []
     for pipeline in project.pipelines:

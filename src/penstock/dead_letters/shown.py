@@ -36,7 +36,7 @@ class ShownLetters:
         return {"ok": True, "total": self.total, "letters": [shown.to_json() for shown in self.letters]}
 
 
-def shown(project: Opened, choice: LetterFilter, limit: int | None, *, again: bool = True) -> ShownLetters:
+def shown_letters(project: Opened, choice: LetterFilter, limit: int | None, *, again: bool = True) -> ShownLetters:
     """Letters in full, the newest first. Without `again`, those that were not replayed. Raises UserError."""
     found: list[ShownLetter] = []
     for pipeline, letters in chosen(project, choice):

@@ -14,7 +14,7 @@ from penstock.pipeline.model import Pipeline, Query, Sink, Source
 from penstock.problems import Fault, Problem
 from penstock.sinks.batch import Batch
 from penstock.sinks.files import Files
-from penstock.sinks.ledger import Notes
+from penstock.sinks.ledger import FileLedger
 from penstock.storage.storage import join
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class BatchWriter:
     ) -> None:
         self._pipeline, self._query, self._query_id = pipeline, query, query_id
         self._checkpoint, self._materialise = checkpoint, materialise
-        self._notes = Notes(engine.storage(checkpoint), join(checkpoint, LEDGER), query_id)
+        self._notes = FileLedger(engine.storage(checkpoint), join(checkpoint, LEDGER), query_id)
         self.problem: Problem | None = None
         """What a sink said of its own failure."""
         self.refused: Problem | None = None

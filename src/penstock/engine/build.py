@@ -15,7 +15,7 @@ from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
 from penstock.dead_letters.leaving import routed_letters, routed_nodes
 from penstock.engine import record_times, spark_problems
 from penstock.engine.batches import BatchWriter
-from penstock.engine.plan_facts import plan_of
+from penstock.engine.plan_facts import plan_of_rows
 from penstock.engine.session import Engine
 from penstock.engine.settled import settled, spare_rules
 from penstock.facts.operators import Operator
@@ -30,7 +30,7 @@ from penstock.sinks.sink import Mode
 from penstock.transforms import functions
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
-from penstock.user_code import load
+from penstock.user_code import load_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +57,7 @@ class Built:
     @cached_property
     def plan(self) -> Operator:
         """The operators that make the rows."""
-        return plan_of(self.rows, self.query.name, tuple(self.frames))
+        return plan_of_rows(self.rows, self.query.name, tuple(self.frames))
 
     @property
     def is_stateful(self) -> bool:
@@ -126,7 +126,7 @@ def frames(
                 ready = {one: made[one] for one in node.inputs if one in made}
                 rows = _applied(session, node, pipeline, ready, pipeline.mode_of(name))
             rows = verdicts.judged(rows, node, pipeline.guarded)
-            if isinstance(node, Step) and verdicts.VERDICT in rows.columns and is_stateful(plan_of(rows, "", ())):
+            if isinstance(node, Step) and verdicts.VERDICT in rows.columns and is_stateful(plan_of_rows(rows, "", ())):
                 keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
@@ -204,7 +204,7 @@ def _register(session: SparkSession, pipeline: Pipeline, name: str) -> None:
     function = pipeline.functions[name]
     where = pipeline.origin.at("functions", name)
     try:
-        functions.register(session, name, function, load(function.python))
+        functions.register(session, name, function, load_code(function.python))
     except Exception as error:
         message = f"the function `{name}` cannot be made: {type(error).__name__}: {str(error).splitlines()[0]}"
         fix = "name a function as `module:function`, and a type of Spark's SQL in `returns`"

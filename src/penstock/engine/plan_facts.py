@@ -92,7 +92,7 @@ _STATEFUL_NAMES = (
 _Json = Mapping[str, Any]
 
 
-def plan_of(rows: DataFrame, node: str, nodes: Sequence[str]) -> Operator:
+def plan_of_rows(rows: DataFrame, node: str, nodes: Sequence[str]) -> Operator:
     """The operators that make these rows of `node`; `nodes` are the names of all sources and steps."""
     return operators(json.loads(spark_internals.analyzed_json(rows)), node, nodes)
 

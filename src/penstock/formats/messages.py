@@ -28,7 +28,7 @@ _OURS = ("mode", "columnnameofcorruptrecord")
 
 
 @dataclass(frozen=True)
-class Subject:
+class RegistrySubject:
     """What the messages are of: the topics that they come from or go to, and whether they are keys or values."""
 
     topics: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class MessageRead(Protocol):
 
     type: str
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         """How `data`, BINARY, is decoded. Raises Fault if something that is needed for it cannot be had."""
         ...
 
@@ -72,7 +72,7 @@ class MessageWrite(Protocol):
         """Raises Fault if these columns cannot be encoded."""
         ...
 
-    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: Subject) -> Column:
+    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         """The columns as one of type BINARY."""
         ...
 
@@ -118,7 +118,7 @@ class JsonMessageRead(DateTimes, LenientDateTimes, _WithSchema):
 
     example: ClassVar[str] = "{type: json, schema: 'id BIGINT, at TIMESTAMP'}"
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         from pyspark.sql.functions import from_json, is_valid_utf8, lit, when
 
         schema = self._schema()
@@ -158,12 +158,12 @@ class CsvMessageRead(DateTimes, LenientDateTimes, _WithSchema):
 
     example: ClassVar[str] = "{type: csv, schema: 'id BIGINT, name STRING', sep: ';'}"
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         from pyspark.sql.functions import from_csv, is_valid_utf8, length, lit, when
 
         schema, options = self._schema(), self._options()
         text = data.cast("string")
-        as_text = ", ".join(f"{quoted(name)} STRING" for name in schema.names)
+        as_text = ", ".join(f"{backquoted(name)} STRING" for name in schema.names)
         return Decoding(
             from_csv(when(is_valid_utf8(text) & (length(data) > lit(0)), text), schema.toDDL(), options),
             lambda parsed: _columns(parsed, schema),
@@ -179,7 +179,7 @@ class TextMessageRead(Part):
 
     example: ClassVar[str] = "{type: text}"
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         from pyspark.sql.functions import is_valid_utf8, lit
 
         return Decoding(
@@ -199,7 +199,7 @@ class RawMessageRead(Part):
 
     example: ClassVar[str] = "{type: raw}"
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         from pyspark.sql.functions import lit
 
         return Decoding(
@@ -225,7 +225,7 @@ class JsonMessageWrite(DateTimes, WriteFormat):
     def check(self, rows: DataFrame, columns: Sequence[str]) -> None:
         """Every column has a spelling in JSON."""
 
-    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: Subject) -> Column:
+    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         return as_json(columns, given_options(self)).cast("binary")
 
 
@@ -239,10 +239,10 @@ class TextMessageWrite(Part):
     def check(self, rows: DataFrame, columns: Sequence[str]) -> None:
         _require_one(columns, self.type)
 
-    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: Subject) -> Column:
+    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         from pyspark.sql.functions import col
 
-        return col(quoted(columns[0])).cast("string").cast("binary")
+        return col(backquoted(columns[0])).cast("string").cast("binary")
 
 
 class RawMessageWrite(Part):
@@ -259,20 +259,20 @@ class RawMessageWrite(Part):
             raise Fault("KAFKA005", f"`{columns[0]}` is {kind.upper()}, and `raw` takes BINARY or STRING",
                         "cast it in the step, or use `format: text`", ("format",))  # fmt: skip
 
-    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: Subject) -> Column:
+    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         from pyspark.sql.functions import col
 
-        return col(quoted(columns[0])).cast("binary")
+        return col(backquoted(columns[0])).cast("binary")
 
 
 def as_json(columns: Sequence[str], options: dict[str, str] | None = None) -> Column:
     """The columns as one JSON object: the same text for the same values, whatever the session's time zone."""
     from pyspark.sql.functions import col, struct, to_json
 
-    return to_json(struct(*(col(quoted(name)) for name in columns)), {"timeZone": "UTC"} | (options or {}))
+    return to_json(struct(*(col(backquoted(name)) for name in columns)), {"timeZone": "UTC"} | (options or {}))
 
 
-def quoted(name: str) -> str:
+def backquoted(name: str) -> str:
     escaped = name.replace("`", "``")
     return f"`{escaped}`"
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock import spark_internals
-from penstock.formats.messages import Decoding, Subject, body_of, not_framed, quoted
+from penstock.formats.messages import Decoding, RegistrySubject, backquoted, body_of, not_framed
 from penstock.formats.messages_registry import Registered, Registry, Subjects
 from penstock.notation.paths import PathText
 from penstock.problems import Fault
@@ -80,7 +80,7 @@ class AvroMessageRead(_AvroSchema):
             raise PydanticCustomError("message", "Avro cannot be read without `schema`, `schema_file` or `registry`")
         return self
 
-    def decoding(self, data: Column, subject: Subject) -> Decoding:
+    def decoding(self, data: Column, subject: RegistrySubject) -> Decoding:
         from pyspark.sql.avro.functions import from_avro
         from pyspark.sql.functions import length, lit, when
 
@@ -96,7 +96,7 @@ class AvroMessageRead(_AvroSchema):
         by_id = {number: from_avro(body_of(data), one.schema, _options(reader)) for number, one in sorted(ids.items())}
         return _decoding(_chosen(data, by_id), reader, lambda: _framed_reason(data, sorted(ids)))
 
-    def knows_more(self, failure: str, subject: Subject) -> bool:
+    def knows_more(self, failure: str, subject: RegistrySubject) -> bool:
         """Did a query fail at a schema that was not known when it started, and that a new start would know?"""
         found = _UNKNOWN_ID.search(failure)
         if found is None or self.registry is None:
@@ -128,7 +128,7 @@ class AvroMessageWrite(_AvroSchema):
             raise Fault("KAFKA005", f"the Avro schema has a field `{missing[0]}`, and the rows have no such column",
                         "select it in the step, or give the field a default", ("format",))  # fmt: skip
 
-    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: Subject) -> Column:
+    def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         from pyspark.sql.avro.functions import to_avro
         from pyspark.sql.functions import col, concat, lit, struct, when
 
@@ -136,15 +136,15 @@ class AvroMessageWrite(_AvroSchema):
         if schema is not None:
             columns = [field["name"] for field in _fields(schema) if field["name"] in columns]
         else:
-            schema = spark_internals.avro_schema(rows.select(*(quoted(name) for name in columns)), self.record_name)
-        body = to_avro(struct(*(col(quoted(name)) for name in columns)), schema)
+            schema = spark_internals.avro_schema(rows.select(*(backquoted(name) for name in columns)), self.record_name)
+        body = to_avro(struct(*(col(backquoted(name)) for name in columns)), schema)
         if self.registry is None:
             return body
         number = _registered(self.registry, subject, schema)
         return when(body.isNotNull(), concat(lit(_frame(number)), body))
 
 
-def _known(registry: Registry, subject: Subject) -> dict[str, list[Registered]]:
+def _known(registry: Registry, subject: RegistrySubject) -> dict[str, list[Registered]]:
     """The schemas of each subject that the messages may be of; Spark cannot read one that refers to others."""
     subjects = Subjects(registry)
     if registry.subject is not None:
@@ -174,7 +174,7 @@ def _by_id(known: dict[str, list[Registered]]) -> dict[int, Registered]:
     return {one.id: one for schemas in known.values() for one in schemas}
 
 
-def _registered(registry: Registry, subject: Subject, schema: str) -> int:
+def _registered(registry: Registry, subject: RegistrySubject, schema: str) -> int:
     name = registry.subject
     if name is None and len(subject.topics) != 1:
         raise Fault("REGISTRY002", "rows go to several topics, so nothing says which subject their schema is of",

@@ -23,7 +23,7 @@ class CatalogSpec(Part):
         raise NotImplementedError
 
 
-class Iceberg(CatalogSpec):
+class IcebergCatalog(CatalogSpec):
     """An Iceberg catalog: on a file system (`hadoop`), in a Hive metastore, or behind REST."""
 
     type: Literal["iceberg"] = "iceberg"

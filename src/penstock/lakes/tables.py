@@ -91,7 +91,7 @@ def moment_to_milliseconds(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TableSnapshot:
     """One state of an Iceberg table, and the batch that made it, if a stream did."""
 
     id: int
@@ -100,7 +100,7 @@ class Snapshot:
     batch: int | None
 
 
-def snapshots(spark: SparkSession, table: str) -> Iterator[Snapshot]:
+def snapshots(spark: SparkSession, table: str) -> Iterator[TableSnapshot]:
     """What an Iceberg table is made of, newest first, read anew. Expired ones are gone, rolled back ones left out."""
     # Through Java, for a query on the table `snapshots` takes thirty times as long, and this is done for each batch.
     loaded = spark_internals.iceberg_table(spark, table)
@@ -109,6 +109,6 @@ def snapshots(spark: SparkSession, table: str) -> Iterator[Snapshot]:
         summary = found.summary()
         batch = summary.get(BATCH)
         number = int(batch) if batch else None
-        yield Snapshot(found.snapshotId(), found.timestampMillis(), summary.get(QUERY_ID), number)
+        yield TableSnapshot(found.snapshotId(), found.timestampMillis(), summary.get(QUERY_ID), number)
         parent = found.parentId()
         found = None if parent is None else loaded.snapshot(parent)

@@ -35,10 +35,10 @@ def load(path: Path, root: Path) -> Pipeline:
 def from_document(document: Document, root: Path) -> Pipeline:
     if not isinstance(document.data, dict):
         raise UserError(Problem("SPEC009", "a pipeline is a mapping", "start with `pipeline: <name>`", document.at()))
-    return _Reader(document, root).pipeline()
+    return _PipelineReader(document, root).pipeline()
 
 
-class _Reader:
+class _PipelineReader:
     """Reads node by node and gathers Problems, so that one run shows all of them."""
 
     def __init__(self, document: Document, root: Path) -> None:

@@ -7,7 +7,7 @@ from penstock.pipeline.model import Pipeline, Source
 from penstock.query.watermark import Watermark
 
 
-def plan_of(pipeline: Pipeline, name: str) -> Operator | None:
+def plan_of_query(pipeline: Pipeline, name: str) -> Operator | None:
     """The operators that make the rows of a node; None where only Spark can tell, as of a Python step."""
     made: dict[str, Operator] = {}
     for node in pipeline.upstream(name):

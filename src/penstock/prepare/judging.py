@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from penstock.checks.every_rule import judge
 from penstock.checks.rule import Disk, Subject
-from penstock.checks.runner import judge
 from penstock.engine import resolve
 from penstock.pipeline.load import Loaded
 from penstock.pipeline.model import Pipeline

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.checks.every_rule import judge, judge_plans
 from penstock.checks.rule import Disk, Subject
-from penstock.checks.runner import judge, judge_plans
 from penstock.engine import build, resolve
 from penstock.engine.latency import Profile, async_progress, profile
 from penstock.engine.session import Engine
@@ -24,7 +24,7 @@ from penstock.prepare.processor_state import processes_of, state_problems
 from penstock.problems import Problem, UserError, did_you_mean, errors_in
 from penstock.query.state_store import ENCODING, FORMAT
 from penstock.query.triggers import Trigger
-from penstock.user_code import load
+from penstock.user_code import load_code
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _listeners(names: tuple[str, ...], pipeline: Pipeline) -> Iterator[Any]:
 
     for name in names:
         try:
-            listener = load(name)()
+            listener = load_code(name)()
             if not isinstance(listener, StreamingQueryListener):
                 raise TypeError(f"it is a {type(listener).__name__}, not a StreamingQueryListener")
             yield listener

@@ -81,7 +81,7 @@ def key_fields(rows: StructType, key: Sequence[str]) -> list[StructField]:
     return [by_name[name.lower()] for name in key]
 
 
-def column(rows: StructType, name: str, *keys: str | int) -> DataType:
+def type_of_column(rows: StructType, name: str, *keys: str | int) -> DataType:
     """The type of a column that the option at `keys` names. Raises Fault."""
     if name not in rows.names:
         message = f"its rows have no column `{name}`{did_you_mean(name, rows.names)}"
@@ -109,7 +109,7 @@ def ordered_column(rows: StructType, name: str, *keys: str | int) -> DataType:
 
 
 def require_type(rows: StructType, name: str, types: Collection[str], wanted: str, *keys: str | int) -> DataType:
-    found = column(rows, name, *keys)
+    found = type_of_column(rows, name, *keys)
     if found.typeName() not in types:
         message = f"the column `{name}` is {found.simpleString().upper()}, and must be {wanted}"
         raise Fault("READY002", message, "name another column, or cast it in a step before", (*OPTIONS, *keys))

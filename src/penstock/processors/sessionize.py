@@ -13,7 +13,6 @@ from penstock.processors.ready_made import (
     NUMBERS,
     ReadyMade,
     Span,
-    column,
     event_time_column,
     key_fields,
     microseconds,
@@ -21,6 +20,7 @@ from penstock.processors.ready_made import (
     require_new,
     require_type,
     summed,
+    type_of_column,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ process:
         kind, of = self._parts(name)
         match kind:
             case "count":
-                column(rows, of, "aggregates", name)
+                type_of_column(rows, of, "aggregates", name)
                 return LongType()
             case "sum":
                 return summed(require_type(rows, of, NUMBERS, "a number", "aggregates", name))

@@ -191,7 +191,7 @@ class Http(SinkSpec, HttpAccess):
         return f"{self.url.rstrip('/')}/{self.endpoint.lstrip('/')}"
 
     def _letters(self, rows: DataFrame) -> DataFrame:
-        """The records as tasks take them, each with the fields of a `Letter`."""
+        """The records as tasks take them, each with the fields of a `HttpRecord`."""
         from pyspark.sql.functions import array, coalesce, sha2, when
 
         row = _json(rows.columns, ignore_nulls=False)

@@ -37,7 +37,7 @@ Kind = Literal["sent", "refused", "failed", "stopped"]
 
 
 @dataclass(frozen=True)
-class Letter:
+class HttpRecord:
     """One record on its way: its body, its key, and the values of the URL's placeholders."""
 
     body: bytes | None
@@ -48,7 +48,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class HttpOutcome:
     """What became of a request. `failed`: no good answer in time. `stopped`: an answer that no record can change."""
 
     kind: Kind
@@ -86,7 +86,7 @@ class _NotNow(Exception):
         super().__init__(reason)
 
 
-_given_up: dict[str, Outcome] = {}
+_given_up: dict[str, HttpOutcome] = {}
 """By run, why this process has stopped sending. Only the last run is kept."""
 
 
@@ -125,10 +125,10 @@ class _Sender:
 
     channel: Channel
     client: httpx.Client
-    end: Outcome | None = None
+    end: HttpOutcome | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def send(self, letters: list[Letter]) -> Outcome | None:
+    def send(self, letters: list[HttpRecord]) -> HttpOutcome | None:
         """What became of a request; None if it was not begun."""
         if self.ended.is_set():
             return None
@@ -138,13 +138,13 @@ class _Sender:
             self.ended.set()
         return outcome
 
-    def _sent(self, letters: list[Letter]) -> Outcome:
+    def _sent(self, letters: list[HttpRecord]) -> HttpOutcome:
         import httpx
 
         channel = self.channel
         unfit = _unfit(channel, letters)
         if unfit:
-            return Outcome("refused", unfit)
+            return HttpOutcome("refused", unfit)
         headers = channel.headers | {channel.key_header: _key(letters)}
         content = _content(channel, letters)
         attempts = _retrying(channel, self.ended)
@@ -152,35 +152,35 @@ class _Sender:
             return attempts(self._attempt, _filled(channel, letters[0]), headers, content)
         except _NotNow as late:
             tries = attempts.statistics.get("attempt_number", 1)
-            return Outcome("failed", f"{late.reason} (tried {tries} {'time' if tries == 1 else 'times'})")
+            return HttpOutcome("failed", f"{late.reason} (tried {tries} {'time' if tries == 1 else 'times'})")
         except httpx.InvalidURL as error:
-            return Outcome("refused", f"no URL: {channel.mask(str(error))}")
+            return HttpOutcome("refused", f"no URL: {channel.mask(str(error))}")
 
-    def _attempt(self, url: str, headers: dict[str, str], content: bytes | None) -> Outcome:
+    def _attempt(self, url: str, headers: dict[str, str], content: bytes | None) -> HttpOutcome:
         import httpx
 
         try:
             with self.client.stream(self.channel.method, url, headers=headers, content=content) as response:
                 return self._judged(response)
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-            return Outcome("stopped", self.channel.mask(f"{type(error).__name__}: {error}"))
+            return HttpOutcome("stopped", self.channel.mask(f"{type(error).__name__}: {error}"))
         except httpx.TransportError as error:
             said = self.channel.mask(f"{type(error).__name__}: {error}".rstrip(": "))
             if "CERTIFICATE_VERIFY_FAILED" in said:
-                return Outcome("stopped", said)  # time heals no certificate
+                return HttpOutcome("stopped", said)  # time heals no certificate
             raise _NotNow(said) from None
 
-    def _judged(self, response: httpx.Response) -> Outcome:
+    def _judged(self, response: httpx.Response) -> HttpOutcome:
         status, text = response.status_code, _text_of(response)
         if 200 <= status < 300:
-            return Outcome("sent")
+            return HttpOutcome("sent")
         reason = self.channel.mask(f"HTTP {status}: {text}" if text else f"HTTP {status}")
         if status in RETRIED or status >= 500:
             raise _NotNow(reason, seconds_asked_for(response.headers.get("Retry-After")))
         if status < 400:
             goal = urlsplit(response.headers.get("Location", ""))._replace(query="", fragment="").geturl()
-            return Outcome("stopped", self.channel.mask(f"HTTP {status}: it redirects to {goal}"))
-        return Outcome("stopped" if status in self.channel.stop_on else "refused", reason)
+            return HttpOutcome("stopped", self.channel.mask(f"HTTP {status}: it redirects to {goal}"))
+        return HttpOutcome("stopped" if status in self.channel.stop_on else "refused", reason)
 
 
 def _client(channel: Channel) -> httpx.Client:
@@ -204,18 +204,22 @@ def _trusted(ca_file: str | None) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
 
 
-def _requests(channel: Channel, batches: Iterator[pa.RecordBatch]) -> Iterator[list[Letter]]:
-    letters = (Letter(*row) for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
+def _requests(channel: Channel, batches: Iterator[pa.RecordBatch]) -> Iterator[list[HttpRecord]]:
+    letters = (
+        HttpRecord(*row) for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True)
+    )
     while some := list(islice(letters, channel.rows_per_request)):
         yield some
 
 
-def _in_parallel(sender: _Sender, requests: Iterator[list[Letter]]) -> Iterator[tuple[list[Letter], Outcome]]:
+def _in_parallel(
+    sender: _Sender, requests: Iterator[list[HttpRecord]]
+) -> Iterator[tuple[list[HttpRecord], HttpOutcome]]:
     """Requests with their outcomes, in their order; a few wait in line, so that no thread is idle for a slow one."""
-    waiting: deque[tuple[list[Letter], Future[Outcome | None]]] = deque()
+    waiting: deque[tuple[list[HttpRecord], Future[HttpOutcome | None]]] = deque()
     most = 4 * sender.channel.concurrency
 
-    def first() -> Iterator[tuple[list[Letter], Outcome]]:
+    def first() -> Iterator[tuple[list[HttpRecord], HttpOutcome]]:
         letters, future = waiting.popleft()
         if (outcome := future.result()) is not None:
             yield letters, outcome
@@ -231,7 +235,7 @@ def _in_parallel(sender: _Sender, requests: Iterator[list[Letter]]) -> Iterator[
             yield from first()
 
 
-def _unfit(channel: Channel, letters: list[Letter]) -> str | None:
+def _unfit(channel: Channel, letters: list[HttpRecord]) -> str | None:
     """Why no request can be made of a record."""
     for letter in letters:
         if channel.sends_body and letter.body is None:
@@ -243,14 +247,14 @@ def _unfit(channel: Channel, letters: list[Letter]) -> str | None:
     return None
 
 
-def _filled(channel: Channel, letter: Letter) -> str:
+def _filled(channel: Channel, letter: HttpRecord) -> str:
     url = channel.url
     for name, value in zip(channel.placeholders, letter.values, strict=True):
         url = url.replace(f"{{{name}}}", quote(value or "", safe=""))
     return url
 
 
-def _content(channel: Channel, letters: list[Letter]) -> bytes | None:
+def _content(channel: Channel, letters: list[HttpRecord]) -> bytes | None:
     if not channel.sends_body:
         return None
     if channel.rows_per_request == 1:
@@ -258,7 +262,7 @@ def _content(channel: Channel, letters: list[Letter]) -> bytes | None:
     return b"[" + b",".join(letter.body or b"" for letter in letters) + b"]"
 
 
-def _key(letters: list[Letter]) -> str:
+def _key(letters: list[HttpRecord]) -> str:
     """The idempotency key of a request: the record's own, or one made of those of all its records."""
     if len(letters) == 1:
         return letters[0].key

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
-from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, Staged
+from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, JdbcStaged
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
@@ -116,7 +116,7 @@ class Jdbc(SinkSpec, WithSparkOptions):
             return
         if database.has(batch):
             return
-        staged = Staged.of(batch, self.ledger_schema, tuple(target))
+        staged = JdbcStaged.of(batch, self.ledger_schema, tuple(target))
         # A task may be tried again after it has committed: then its rows are there twice, under two attempts.
         attempt = udf(_attempt, "bigint", useArrow=True).asNondeterministic()(spark_partition_id())
         marks = {RUN: lit(staged.run), PARTITION: spark_partition_id(), ATTEMPT: attempt}

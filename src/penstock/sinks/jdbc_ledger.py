@@ -31,7 +31,7 @@ _THIS = "query_id = ? AND sink = ?"
 
 
 @dataclass(frozen=True)
-class Staged:
+class JdbcStaged:
     """A batch in its staging table: the table, this very write, and the columns of the target that it fills."""
 
     table: str
@@ -39,7 +39,7 @@ class Staged:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, batch: Batch, schema: str | None, columns: tuple[str, ...]) -> Staged:
+    def of(cls, batch: Batch, schema: str | None, columns: tuple[str, ...]) -> JdbcStaged:
         digest = sha256(f"{batch.query_id}\0{batch.sink}".encode()).hexdigest()[:12]
         return cls(_in(schema, f"penstock_staging_{digest}"), randbits(62), columns)
 
@@ -96,7 +96,7 @@ class Database:
         with self._refusals():
             rows.write.format("jdbc").options(**{**self._options, "dbtable": table}).mode("append").save()
 
-    def stage(self, rows: DataFrame, staged: Staged) -> int:
+    def stage(self, rows: DataFrame, staged: JdbcStaged) -> int:
         """Each task writes its rows in a transaction of its own into a table that is made anew. Gives their number."""
         from pyspark.sql import Observation
         from pyspark.sql.functions import count, lit
@@ -107,7 +107,7 @@ class Database:
             counted.write.format("jdbc").options(**{**self._options, "dbtable": staged.table}).mode("overwrite").save()
         return int(seen.get["rows"])
 
-    def merge(self, staged: Staged, rows: int, table: str, batch: Batch) -> None:
+    def merge(self, staged: JdbcStaged, rows: int, table: str, batch: Batch) -> None:
         """Takes the staged rows into the table and notes the batch: both or nothing, and once. Raises Fault."""
         quoted = [self._dialect.quoteIdentifier(name) for name in staged.columns]
         run, attempt = map(self._dialect.quoteIdentifier, (RUN, ATTEMPT))
@@ -150,7 +150,7 @@ class Database:
             )
         return moved > 0
 
-    def _last_attempts(self, connection: Any, staged: Staged) -> list[int]:
+    def _last_attempts(self, connection: Any, staged: JdbcStaged) -> list[int]:
         """One attempt for each partition. A task commits all its rows or none, so any that is there is whole."""
         run, partition, attempt = map(self._dialect.quoteIdentifier, (RUN, PARTITION, ATTEMPT))
         query = f"SELECT MAX({attempt}) FROM {staged.table} WHERE {run} = ? GROUP BY {partition}"

@@ -12,7 +12,14 @@ from pydantic_core import PydanticCustomError
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_options import BATCH_BYTES, LINGER, chosen_by, session_setting
-from penstock.formats.messages import JsonMessageWrite, RawMessageWrite, Subject, TextMessageWrite, as_json, quoted
+from penstock.formats.messages import (
+    JsonMessageWrite,
+    RawMessageWrite,
+    RegistrySubject,
+    TextMessageWrite,
+    as_json,
+    backquoted,
+)
 from penstock.formats.messages_any import AnyMessageWrite
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.problems import Fault, did_you_mean
@@ -184,15 +191,15 @@ class Kafka(SinkSpec, KafkaAddress):
         from pyspark.sql.functions import array, col, concat, lit
 
         topics = (self.topic,) if self.topic is not None else ()
-        value = self.format.encoded(rows, self._value_columns(rows), Subject(topics))
-        topic = lit(self.topic) if self.topic is not None else col(quoted(self._topic_column))
+        value = self.format.encoded(rows, self._value_columns(rows), RegistrySubject(topics))
+        topic = lit(self.topic) if self.topic is not None else col(backquoted(self._topic_column))
         key = lit(None).cast("binary")
         if self.key:
-            key = self._key_writer(rows).encoded(rows, self.key, Subject(topics, part="key"))
+            key = self._key_writer(rows).encoded(rows, self.key, RegistrySubject(topics, part="key"))
         messages = {_TOPIC: topic, "key": key, "value": value}
         if self.partition_column is not None:
-            messages["partition"] = col(quoted(self.partition_column))
-        given = [_header(name, col(quoted(column)).cast("binary")) for name, column in self.headers.items()]
+            messages["partition"] = col(backquoted(self.partition_column))
+        given = [_header(name, col(backquoted(column)).cast("binary")) for name, column in self.headers.items()]
         messages[_GIVEN] = array(*given) if given else lit(None)
         messages[_OWN] = as_json(self.record_id).cast("binary") if self.record_id else lit(None)
         # Two steps, so that the value is encoded once although its id is made of it.

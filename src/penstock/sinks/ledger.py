@@ -26,7 +26,7 @@ class Ledger(Protocol):
         ...
 
 
-class Notes:
+class FileLedger:
     """A ledger of small files in a folder, one for each name. A note is written whole or not at all.
 
     A note belongs to one query id: in a copied checkpoint, which has a new one, nothing is done yet.

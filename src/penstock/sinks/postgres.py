@@ -13,7 +13,7 @@ from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks import postgres_table as tables
-from penstock.sinks.postgres_merge import Ledger, merge
+from penstock.sinks.postgres_merge import PostgresLedger, merge
 from penstock.sinks.postgres_staging import Staged, Staging, stage
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for, winners
@@ -71,8 +71,8 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
         return TableName.parse(self.table)
 
     @property
-    def _ledger(self) -> Ledger:
-        return Ledger(self.ledger_schema)
+    def _ledger(self) -> PostgresLedger:
+        return PostgresLedger(self.ledger_schema)
 
     def probe(self) -> None:
         with self.connected() as connection:

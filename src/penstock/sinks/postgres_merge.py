@@ -30,7 +30,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True)
-class Ledger:
+class PostgresLedger:
     """For each sink of each query, the newest batch that is in its table. Lives in the same database as the table."""
 
     schema: str
@@ -80,7 +80,7 @@ class Ledger:
 
 def merge(
     connection: psycopg.Connection,
-    ledger: Ledger,
+    ledger: PostgresLedger,
     target: Target,
     staging: Staging,
     staged: Staged,
@@ -102,7 +102,7 @@ def merge(
 
 def _merge_once(
     connection: psycopg.Connection,
-    ledger: Ledger,
+    ledger: PostgresLedger,
     target: Target,
     staging: Staging,
     staged: Staged,

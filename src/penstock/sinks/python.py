@@ -15,7 +15,7 @@ from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkSpec
 from penstock.spec import Name
-from penstock.user_code import line_of, load, raised_in_task
+from penstock.user_code import line_of, load_code, raised_in_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -109,7 +109,7 @@ class Python(SinkSpec):
     def _code(self) -> Any:
         """What is called: the function, or an object of the class. Raises Fault."""
         try:
-            found = load(self._name)
+            found = load_code(self._name)
             code = found() if self.foreach is not None and inspect.isclass(found) else found
         except Exception as error:
             raise self._unusable(_why_not_loaded(self._name, error)) from error

@@ -15,7 +15,7 @@ from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_offsets import Lost, lost_ranges, next_offsets
 from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, chosen_by, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
-from penstock.formats.messages import Decoding, Subject
+from penstock.formats.messages import Decoding, RegistrySubject
 from penstock.formats.messages_any import AnyMessageRead
 from penstock.formats.messages_avro import AvroMessageRead
 from penstock.notation.durations import Duration, to_milliseconds
@@ -292,8 +292,8 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         self._require_topics(there)
         return {topic: each for topic, each in there.items() if self._is_ours(topic)}
 
-    def _subject(self, part: Literal["key", "value"]) -> Subject:
-        return Subject(self.topics or tuple(self.assign), self.topic_pattern, part)
+    def _subject(self, part: Literal["key", "value"]) -> RegistrySubject:
+        return RegistrySubject(self.topics or tuple(self.assign), self.topic_pattern, part)
 
     def _records(self, spark: SparkSession, headers: bool) -> DataFrame:
         options = self._options() | {"includeHeaders": str(headers).lower()}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from penstock.facts.observed import ProgressFacts
 from penstock.metrics.progress import pause_ms
-from penstock.metrics.rate import Rate
+from penstock.metrics.recent_rate import RecentRate
 from penstock.problems import Problem
 from penstock.supervise.running import RunningQuery
 
@@ -123,7 +123,7 @@ def watch(
     views = {id(q): QueryView(q.pipeline, q.name, q.id, q.guarantee.promise) for q in queries}
     drain: _Drain | None = None
     refreshed: dict[int, _Drain] = {}
-    rates = {id(q): Rate() for q in queries}
+    rates = {id(q): RecentRate() for q in queries}
     while True:
         elapsed = time.monotonic() - began
         if for_seconds is not None and elapsed >= for_seconds and not stop.asked:
@@ -239,7 +239,7 @@ def _with_share(view: QueryView, query: RunningQuery) -> QueryView:
     return replace(view, share=1.0 if view.state == "done" else query.share)
 
 
-def _with_under_way(view: QueryView, query: RunningQuery, rate: Rate, elapsed: float) -> QueryView:
+def _with_under_way(view: QueryView, query: RunningQuery, rate: RecentRate, elapsed: float) -> QueryView:
     if view.state not in ("running", "waiting"):
         return view  # the last that was known stays: those rows are not counted any more
     under_way = query.under_way

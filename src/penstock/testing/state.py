@@ -184,7 +184,7 @@ class MapState:
         return {name: copy.deepcopy(one.values) for name, one in entries.items() if not self._of.is_expired(one)}
 
 
-class Handle:
+class StateHandle:
     """What `init` gets: state variables and timers."""
 
     def __init__(self, clock: Clock) -> None:

@@ -23,7 +23,7 @@ class Keyed(Spec):
     )
 
 
-def columns_of(ddl: str, *keys: str) -> StructType:
+def declared_columns(ddl: str, *keys: str) -> StructType:
     """The columns that a key's text declares as DDL. Raises Fault."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from penstock.facts.operators import Expression, Operator
 from penstock.spec import Name
-from penstock.transforms.keyed import Keyed, columns_of, require_columns
+from penstock.transforms.keyed import Keyed, declared_columns, require_columns
 from penstock.transforms.step import Code, OutputMode, StepSpec
-from penstock.user_code import load
+from penstock.user_code import load_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,9 +81,9 @@ class PandasState(StepSpec):
         rows = inputs[declared.of]
         require_columns(declared.key, rows, declared.of, self.key, "key")
         return rows.groupBy(*declared.key).applyInPandasWithState(
-            code or load(declared.with_),
-            outputStructType=columns_of(declared.output, self.key, "output"),
-            stateStructType=columns_of(declared.state, self.key, "state"),
+            code or load_code(declared.with_),
+            outputStructType=declared_columns(declared.output, self.key, "output"),
+            stateStructType=declared_columns(declared.state, self.key, "state"),
             outputMode=(declared.mode or mode).capitalize(),
             timeoutConf=_TIMEOUTS[declared.timeout],
         )

@@ -14,10 +14,10 @@ from penstock.problems import Fault
 from penstock.processors import READY_MADE
 from penstock.processors.ready_made import OPTIONS, ReadyMade, TimeMode
 from penstock.spec import Name
-from penstock.transforms.keyed import Keyed, columns_of, require_columns
+from penstock.transforms.keyed import Keyed, declared_columns, require_columns
 from penstock.transforms.processor_text import not_a_processor
 from penstock.transforms.step import Code, OutputMode, StepSpec
-from penstock.user_code import load
+from penstock.user_code import load_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,7 +135,7 @@ class Process(StepSpec):
     def output(self, rows: StructType) -> StructType:
         """The columns that it gives, for rows with these columns. Raises Fault."""
         ready = self.ready_made()
-        return ready.output(rows, self.process.key) if ready else columns_of(self.process.output or "", *_OUTPUT)
+        return ready.output(rows, self.process.key) if ready else declared_columns(self.process.output or "", *_OUTPUT)
 
     def ready_made(self) -> ReadyMade | None:
         """The options of the ready-made processor, if it names one. They are resolved. Raises Fault."""
@@ -160,7 +160,7 @@ def _loaded(name: str) -> Code:
             raise
         raise not_a_processor(name, f"there is no module `{module}`") from None
     try:
-        found: Code = load(name)
+        found: Code = load_code(name)
     except AttributeError:
         raise not_a_processor(name, f"`{module}` has no `{attribute}`") from None
     return found

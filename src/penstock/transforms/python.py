@@ -17,7 +17,7 @@ from penstock.facts.stored import BatchCode
 from penstock.problems import did_you_mean
 from penstock.spec import Name
 from penstock.transforms.step import Code, OutputMode, StepSpec
-from penstock.user_code import load
+from penstock.user_code import load_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,7 @@ class Python(StepSpec):
     def apply(
         self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
     ) -> DataFrame:
-        result: DataFrame = (code or load(self.python))(**inputs)
+        result: DataFrame = (code or load_code(self.python))(**inputs)
         return result
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from penstock.cache import Memory
+from penstock.cache import Remembered
 from penstock.facts.operators import Operator
 from penstock.transforms import sql_parser, sql_plan
 from penstock.transforms.sql_parser import SqlNotUnderstood
@@ -27,7 +27,7 @@ class Sql(StepSpec):
     example: ClassVar[str] = "{sql: 'SELECT city, count(*) AS orders FROM orders GROUP BY city'}"
 
     def plan(self, name: str, inputs: Mapping[str, Operator]) -> Operator | None:
-        return sql_plan.plan_of(self.sql, name, inputs)
+        return sql_plan.plan_of_sql(self.sql, name, inputs)
 
     def apply(
         self, spark: SparkSession, inputs: Mapping[str, DataFrame], mode: OutputMode, code: Code | None = None
@@ -49,8 +49,8 @@ def tables_in(sql: str) -> tuple[str, ...]:
 
 
 @cache
-def _memory() -> Memory:
-    return Memory(f"sql-{sql_parser.stamp()}")
+def _memory() -> Remembered:
+    return Remembered(f"sql-{sql_parser.stamp()}")
 
 
 def _tables_in(sql: str) -> list[str]:

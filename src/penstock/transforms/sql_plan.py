@@ -10,19 +10,19 @@ from penstock.facts.streams import marks
 from penstock.transforms.sql_shape import Shape, shape_of
 
 
-def plan_of(sql: str, node: str, inputs: Mapping[str, Operator]) -> Operator | None:
+def plan_of_sql(sql: str, node: str, inputs: Mapping[str, Operator]) -> Operator | None:
     """The operators of a step's SELECT over those of its inputs; None where only Spark can tell."""
     shape = shape_of(sql)
     if shape is None:
         return None
     by_name = {name.lower(): operator for name, operator in inputs.items()}
     try:
-        return _Reader(node, by_name).query(shape)
+        return _PlanReader(node, by_name).query(shape)
     except KeyError:
         return None  # a table that is no input: another rule tells
 
 
-class _Reader:
+class _PlanReader:
     """Reads the shapes of one step."""
 
     def __init__(self, node: str, inputs: Mapping[str, Operator]) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.cache import Memory
+from penstock.cache import Remembered
 from penstock.transforms import sql_parser
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def shape_of(sql: str) -> Shape | None:
 
 
 @cache
-def _memory() -> Memory:
+def _memory() -> Remembered:
     # What was found is known for this reader and that parser.
-    return Memory(f"shape-{Path(__file__).stat().st_mtime_ns}-{sql_parser.stamp()}")
+    return Remembered(f"shape-{Path(__file__).stat().st_mtime_ns}-{sql_parser.stamp()}")
 
 
 def _shape_of(sql: str) -> Shape | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.job import Job, from_text
-from penstock.bench.workloads.all import named
+from penstock.bench.workloads.every_workload import named
 from penstock.bench.workloads.workload import Workload, fields_of, text_of
 
 _SECONDS = 60.0

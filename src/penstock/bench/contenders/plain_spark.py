@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.contenders.contender import HELD, Contender, Launch, Progress
 from penstock.bench.job import Job
-from penstock.bench.workloads.all import named
+from penstock.bench.workloads.every_workload import named
 from penstock.bench.workloads.workload import Workload
 from penstock.engine import connectors
 from penstock.engine.capabilities import minor

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, event_time, text_of
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, InputRecord, Step, Workload, event_time, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,12 +29,12 @@ sinks:
 """
 
 
-def event(number: int, sent: int) -> Record:
+def event(number: int, sent: int) -> InputRecord:
     """An event; each fifth is a copy of the one three before it."""
     copy = int(number % 5 == 4)
     ident = number - 3 * copy
     fields = {"id": ident, "copy": copy, "event_time": event_time(sent), "sent": sent}
-    return Record(str(ident), text_of(fields))
+    return InputRecord(str(ident), text_of(fields))
 
 
 def model() -> Step:
@@ -48,8 +48,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["id"]), 0, str(fields["copy"]))
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["id"]), 0, str(fields["copy"]))
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
 from penstock.bench.workloads.stateless import CITIES, SCHEMA, order
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Step, Workload
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, Step, Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,8 +46,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["id"]), 0, f"{fields['region']} {fields['cents']}")
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["id"]), 0, f"{fields['region']} {fields['cents']}")
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, event_time, text_of
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, InputRecord, Step, Workload, event_time, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,10 +40,10 @@ sinks:
 """
 
 
-def event(number: int, sent: int) -> Record:
+def event(number: int, sent: int) -> InputRecord:
     """An event that names the one seven before it; the first ones name the very first."""
     fields = {"id": number, "after": max(number - BACK, 0), "event_time": event_time(sent), "sent": sent}
-    return Record(str(number), text_of(fields))
+    return InputRecord(str(number), text_of(fields))
 
 
 def model() -> Step:
@@ -57,8 +57,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["id"]), 0, str(fields["after"]))
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["id"]), 0, str(fields["after"]))
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

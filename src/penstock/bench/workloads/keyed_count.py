@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, text_of
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, InputRecord, Step, Workload, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,10 +32,10 @@ sinks:
 """
 
 
-def payment(number: int, sent: int) -> Record:
+def payment(number: int, sent: int) -> InputRecord:
     """A payment with one of a thousand cards."""
     card = number * 7_919 % KEYS
-    return Record(str(card), text_of({"card": card, "cents": number % 997, "sent": sent}))
+    return InputRecord(str(card), text_of({"card": card, "cents": number % 997, "sent": sent}))
 
 
 def model() -> Step:
@@ -51,8 +51,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["card"]), fields["payments"], str(fields["cents"]))
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["card"]), fields["payments"], str(fields["cents"]))
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

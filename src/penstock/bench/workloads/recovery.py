@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.bench.workloads import keyed_count
-from penstock.bench.workloads.workload import Record, text_of
+from penstock.bench.workloads.workload import InputRecord, text_of
 
 KEYS = 1_000_000
 
 
-def payment(number: int, sent: int) -> Record:
+def payment(number: int, sent: int) -> InputRecord:
     """A payment with one of very many cards; the first ones are with each card once."""
     card = number * 7_919 % KEYS
-    return Record(str(card), text_of({"card": card, "cents": number % 997, "sent": sent}))
+    return InputRecord(str(card), text_of({"card": card, "cents": number % 997, "sent": sent}))
 
 
 WORKLOAD = replace(

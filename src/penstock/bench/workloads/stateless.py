@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, text_of
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, InputRecord, Step, Workload, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,11 +29,11 @@ sinks:
 """
 
 
-def order(number: int, sent: int) -> Record:
+def order(number: int, sent: int) -> InputRecord:
     """An order of one of eight cities; one in ten is worth less than 100 cents."""
     city = CITIES[number % len(CITIES)]
     fields = {"id": number, "city": city, "cents": (number * 7_919 + 500) % 1_000, "sent": sent}
-    return Record(city, text_of(fields))
+    return InputRecord(city, text_of(fields))
 
 
 def model() -> Step:
@@ -45,8 +45,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["id"]), 0, f"{fields['city']} {fields['gross']}")
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["id"]), 0, f"{fields['city']} {fields['gross']}")
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

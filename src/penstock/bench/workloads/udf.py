@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.bench.job import Job
 from penstock.bench.workloads.code.scoring import score
 from penstock.bench.workloads.stateless import SCHEMA, order
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Step, Workload, code
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, Step, Workload, code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +45,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(str(fields["id"]), 0, str(fields["score"]))
+def outcome(fields: Fields) -> Answer:
+    return Answer(str(fields["id"]), 0, str(fields["score"]))
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

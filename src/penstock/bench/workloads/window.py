@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.job import Job
 from penstock.bench.workloads.stateless import CITIES
-from penstock.bench.workloads.workload import Fields, FlinkSql, Outcome, Record, Step, Workload, event_time, text_of
+from penstock.bench.workloads.workload import Answer, Fields, FlinkSql, InputRecord, Step, Workload, event_time, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,9 +34,11 @@ sinks:
 """
 
 
-def order(number: int, sent: int) -> Record:
+def order(number: int, sent: int) -> InputRecord:
     city = CITIES[number % len(CITIES)]
-    return Record(city, text_of({"city": city, "cents": number % 997, "event_time": event_time(sent), "sent": sent}))
+    return InputRecord(
+        city, text_of({"city": city, "cents": number % 997, "event_time": event_time(sent), "sent": sent})
+    )
 
 
 def model() -> Step:
@@ -53,8 +55,8 @@ def model() -> Step:
     return step
 
 
-def outcome(fields: Fields) -> Outcome:
-    return Outcome(f"{fields['minute']} {fields['city']}", fields["orders"], str(fields["cents"]))
+def outcome(fields: Fields) -> Answer:
+    return Answer(f"{fields['minute']} {fields['city']}", fields["orders"], str(fields["cents"]))
 
 
 def by_hand(records: DataFrame, job: Job) -> DataFrame:

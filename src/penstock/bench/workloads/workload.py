@@ -23,7 +23,7 @@ Step = Callable[[Fields], Iterable[Fields]]
 
 
 @dataclass(frozen=True)
-class Record:
+class InputRecord:
     """An input record as it lies in the topic."""
 
     key: str
@@ -31,7 +31,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Answer:
     """What an output record says: of what, in which version, and the rest.
 
     A later version of the same tag holds all that an earlier one says. So a contender that writes each change and one
@@ -62,11 +62,11 @@ class Workload:
 
     name: str
     title: str
-    record: Callable[[int, int], Record]
+    record: Callable[[int, int], InputRecord]
     """From a number, and the time at which it is due in microseconds, to the record. Record 0 must have an output."""
     model: Callable[[], Step]
     """A fresh plain-Python model of the job. It is also the work that the floor does."""
-    outcome: Callable[[Fields], Outcome]
+    outcome: Callable[[Fields], Answer]
     pipeline: str
     """The job for Penstock, without `latency` and `queries`. It reads `${SERVERS}`, `${INPUT}` and `${OUTPUT}`."""
     query: str

@@ -1,1 +1,1 @@
-"""The rules, a file for each topic; `penstock.checks.runner` lists the files."""
+"""The rules, a file for each topic; `penstock.checks.every_rule` lists the files."""

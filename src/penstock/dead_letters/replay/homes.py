@@ -110,7 +110,7 @@ def _of_file(file: str, sources: tuple[Source, ...]) -> Source:
     raise Homeless(f"no source reads the folder of `{unquote(file)}` any more")
 
 
-def event_time(record: RecordToReturn, column: str) -> datetime | None:
+def event_time_of(record: RecordToReturn, column: str) -> datetime | None:
     """The time in a column of the record, where that can be told without Spark: JSON by name, CSV by position."""
     form = getattr(record.home.source.spec, "format", None)
     if record.raw is None or form is None or getattr(form, "timestamp_format", None):

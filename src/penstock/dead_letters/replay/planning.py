@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.checkpoint.watermarks import Horizon
 from penstock.dead_letters.letters import Letter
 from penstock.dead_letters.replay.corrected import Corrected
-from penstock.dead_letters.replay.homes import Homeless, RecordToReturn, event_time, home_of
+from penstock.dead_letters.replay.homes import Homeless, RecordToReturn, event_time_of, home_of
 from penstock.dead_letters.replay.outcome import LateFor, ReplayOutcome
 from penstock.pipeline.model import Pipeline
 
@@ -91,7 +91,7 @@ class Planner:
     def _late(self, record: RecordToReturn) -> Iterator[LateFor]:
         for horizon in self.horizons(record.home.source.name):
             for column in horizon.columns:
-                moment = event_time(record, column)
+                moment = event_time_of(record, column)
                 if moment is not None and moment <= horizon.watermark:
                     yield LateFor(horizon.query, horizon.watermark, moment)
                     break

@@ -108,13 +108,13 @@ def _address(source: Source) -> KafkaAddress:
     return source.spec
 
 
-def _message(record: RecordToReturn, ends: Mapping[int, int]) -> kafka_records.Record:
+def _message(record: RecordToReturn, ends: Mapping[int, int]) -> kafka_records.KafkaRecord:
     """The record with its key and headers, for the partition that it was in."""
     letter = record.letter
     headers = [(key, value) for key, value in letter.headers if key != HEADER]
     headers.append((HEADER, letter.id.encode()))
     partition = letter.partition if letter.partition in ends else None
-    return kafka_records.Record(record.raw, letter.key, tuple(headers), partition)
+    return kafka_records.KafkaRecord(record.raw, letter.key, tuple(headers), partition)
 
 
 def _ids(records: Iterable[RecordToReturn]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged
+from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged_stretches
 
 Newer = Callable[[Stretch, Stretch], Any]
 """The last row of two stretches."""
@@ -32,7 +32,9 @@ def after_rows(
     known: Presence, came: Iterable[tuple[int, Any]], absent_after: int, newer: Newer
 ) -> tuple[Presence, list[Told]]:
     """What is known when rows have come, each with its time."""
-    stretches = merged([*known.stretches, *(Stretch(time, time, row) for time, row in came)], absent_after, newer)
+    stretches = merged_stretches(
+        [*known.stretches, *(Stretch(time, time, row) for time, row in came)], absent_after, newer
+    )
     if not stretches:
         return known, []
     first, last = stretches[0], stretches[-1]

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from penstock.processors.workers import aggregates
-from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged
+from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged_stretches
 from penstock.processors.workers.values import OneTimer, to_microseconds, to_time, unpacked
 
 Named = tuple[str, str, str, DataType]
@@ -52,8 +52,8 @@ class SessionizeProcessor(StatefulProcessor):
             time = None if row[self._time] is None else to_microseconds(row[self._time])
             found = untimed if time is None else came
             found.append(Stretch(time or 0, time or 0, aggregates.of_row(row, time or 0, self._made)))
-        self._keep(known, merged([*known, *came], self._gap, self._joined))
-        for one in merged(untimed, self._gap, self._joined):
+        self._keep(known, merged_stretches([*known, *came], self._gap, self._joined))
+        for one in merged_stretches(untimed, self._gap, self._joined):
             yield self._row(*key, None, None, *aggregates.shown(one.kept, self._kinds))
 
     def handleExpiredTimer(

@@ -14,7 +14,9 @@ class Stretch(NamedTuple):
     kept: Any
 
 
-def merged(stretches: Iterable[Stretch], gap: int, joined: Callable[[Stretch, Stretch], Any]) -> list[Stretch]:
+def merged_stretches(
+    stretches: Iterable[Stretch], gap: int, joined: Callable[[Stretch, Stretch], Any]
+) -> list[Stretch]:
     """The stretches in order of time, those joined that lie less than a gap apart.
 
     The result does not depend on the order in which they come, if `joined` does not.

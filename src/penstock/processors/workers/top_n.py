@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import StructType
 
-from penstock.processors.workers.ranking import Entry, changed_places, ranked, still_inside, worth_keeping
+from penstock.processors.workers.ranking import RankedRow, changed_places, ranked, still_inside, worth_keeping
 from penstock.processors.workers.values import (
     Backwards,
     OneTimer,
@@ -64,7 +64,9 @@ class TopNProcessor(StatefulProcessor):
         known = self._known()
         yield from self._changed(key, known, known, timerValues)
 
-    def _changed(self, key: Any, before: list[Entry], now: list[Entry], timer_values: TimerValues) -> Iterator[Row]:
+    def _changed(
+        self, key: Any, before: list[RankedRow], now: list[RankedRow], timer_values: TimerValues
+    ) -> Iterator[Row]:
         inside = still_inside(now, self._span, timer_values.getCurrentWatermarkInMs() * 1_000)
         after = worth_keeping(inside, self._n)
         self._keep(before, after)
@@ -74,17 +76,17 @@ class TopNProcessor(StatefulProcessor):
     def _counts(self, row: Any) -> bool:
         return row[self._by] is not None and (self._time is None or row[self._time] is not None)
 
-    def _entry(self, row: dict[str, Any]) -> Entry:
+    def _entry(self, row: dict[str, Any]) -> RankedRow:
         time = to_microseconds(row[self._time]) if self._time else None
         value = in_order(row[self._by])
         # The text of the row comes last, so that the order in which rows come never decides.
         order = (Backwards(value) if self._least_first else value, time or 0, repr(sorted(row.items())))
-        return Entry(order, time, row)
+        return RankedRow(order, time, row)
 
-    def _known(self) -> list[Entry]:
+    def _known(self) -> list[RankedRow]:
         return [self._entry(from_state(state, self._rows)) for state in self._candidates.get()]
 
-    def _keep(self, before: list[Entry], after: list[Entry]) -> None:
+    def _keep(self, before: list[RankedRow], after: list[RankedRow]) -> None:
         if after:
             self._candidates.put([to_state(entry.row, self._rows) for entry in after])
         elif before:
@@ -92,6 +94,6 @@ class TopNProcessor(StatefulProcessor):
         if self._span is not None:
             self._timer.move(self._first_leaves(before), self._first_leaves(after))
 
-    def _first_leaves(self, entries: list[Entry]) -> int | None:
+    def _first_leaves(self, entries: list[RankedRow]) -> int | None:
         assert self._span is not None  # noqa: S101 - for the type checker
         return min((entry.time + self._span for entry in entries if entry.time is not None), default=None)

@@ -12,7 +12,16 @@ from penstock.problems import Fault
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import csv_headers, schemas
 from penstock.sources.living.csv_headers import FILE, NAMES, TEXT, TOO_LONG, VALUES, Batches
-from penstock.sources.living.found import MARK, Found, careful, folder_columns, reader, refusal, reserved, step_of
+from penstock.sources.living.found import (
+    MARK,
+    Found,
+    careful,
+    folder_columns,
+    reader,
+    refusal_of_columns,
+    reserved,
+    step_of,
+)
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -46,10 +55,10 @@ def rows(source: Files, spark: SparkSession, version: Version) -> DataFrame:
     names = coalesce(col(NAMES), array().cast("array<string>"))
     if source.on_new_columns == "add":
         known = [lit(name.lower()) for name in (*own, *reserved(source, partitions))]
-        named = named.where(refusal(source, version, _unlike(names, array(*known)), col(FILE)))
+        named = named.where(refusal_of_columns(source, version, _unlike(names, array(*known)), col(FILE)))
     if source.on_new_columns == "fail":
         ignored = array(*map(lit, partitions)).cast("array<string>")
-        named = named.where(refusal(source, version, array_except(names, ignored), col(FILE)))
+        named = named.where(refusal_of_columns(source, version, array_except(names, ignored), col(FILE)))
     return _shaped(named, source, schema, own, partitions)
 
 

@@ -43,7 +43,7 @@ class NewColumns(Exception):
         super().__init__(MARK + json.dumps(told | {"file": next(iter(new.values()), "")}))
 
 
-def refused(failure: str) -> dict[str, Any] | None:
+def refused_columns(failure: str) -> dict[str, Any] | None:
     """What the text of a failure says of a refused batch; None if it was not refused for new columns."""
     # With the brace: the failure of a query shows its plan too, in which the words stand without columns.
     _, mark, rest = failure.partition(f"{MARK}{{")
@@ -56,7 +56,7 @@ def refused(failure: str) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else {}
 
 
-def refusal(source: Files, version: Version, columns: Column, file: Column) -> Column:
+def refusal_of_columns(source: Files, version: Version, columns: Column, file: Column) -> Column:
     """True, or an error that names the new columns of a row."""
     from pyspark.sql.functions import concat as joined
     from pyspark.sql.functions import lit, raise_error, size, struct, to_json, when

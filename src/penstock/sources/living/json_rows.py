@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import schemas
-from penstock.sources.living.found import Found, careful, folder_columns, refusal, reserved, step_of
+from penstock.sources.living.found import Found, careful, folder_columns, refusal_of_columns, reserved, step_of
 from penstock.spark_internals import read_json
 from penstock.spec import given_options
 
@@ -119,10 +119,10 @@ def _shaped(judged: DataFrame, source: Files, version: Version, schema: StructTy
     unknown, misfit = col(_UNKNOWN), col(_MISFIT)
     if source.on_new_columns == "add":
         judged = judged.where(
-            refusal(source, version, addable(unknown, schema, reserved(source, partitions)), col(_FILE))
+            refusal_of_columns(source, version, addable(unknown, schema, reserved(source, partitions)), col(_FILE))
         )
     if source.on_new_columns == "fail":
-        judged = judged.where(refusal(source, version, map_keys(unknown), col(_FILE)))
+        judged = judged.where(refusal_of_columns(source, version, map_keys(unknown), col(_FILE)))
     own = [name for name in schema.names if name.lower() not in {name.lower() for name in partitions}]
     typed = [col(_ROW)[name].alias(name) for name in own] + [column(name) for name in partitions]
     reason = when(col(_ALL).isNull(), lit("is not a JSON object"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.crash_points import reached
 from penstock.problems import Fault
 from penstock.sources.living import csv_rows, json_rows, parquet_rows, pending, schemas, versions
-from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused, sample
+from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused_columns, sample
 from penstock.sources.living.versions import Version
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def recover(source: Files, failure: str, spark: SparkSession, checkpoint: str) -
         return False
     if _STATE_REFUSED.search(failure):
         _tell_state(source, newest)
-    told = refused(failure)
+    told = refused_columns(failure)
     if told is None and not (source.format.type == "parquet" and any(word in failure for word in _TYPE_REFUSED)):
         return False
     if told and told.get("location") != location:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.testing.state import Clock, Handle, Key
+from penstock.testing.state import Clock, Key, StateHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -38,7 +38,7 @@ class ProcessorTester:
         self._key_columns = tuple(key)
         self._in_pandas = rows == "pandas"
         self._clock = Clock(time, processing_ms=milliseconds(now))
-        self._handle = Handle(self._clock)
+        self._handle = StateHandle(self._clock)
         self._begin()
 
     def feed(

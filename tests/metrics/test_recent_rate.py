@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.metrics.rate import Rate
+from penstock.metrics.recent_rate import RecentRate
 
 
 def rate_of(*read: tuple[float, int]) -> float | None:
-    rate = Rate()
+    rate = RecentRate()
     for at_seconds, count in read:
         rate.add(at_seconds, count)
     return rate.per_second

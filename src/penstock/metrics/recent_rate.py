@@ -7,7 +7,7 @@ from collections import deque
 _SECONDS = 10.0
 
 
-class Rate:
+class RecentRate:
     """How much a count has grown a second, over the last ten. It begins anew when the count goes back."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from penstock.checkpoint import after_continuous, gaps
+from penstock.checkpoint.generations import cannot_write, prepare
 from penstock.checkpoint.lock import held, lock_folder
-from penstock.checkpoint.prepare import cannot_write, prepare
 from penstock.checks.rule import Disk
 from penstock.engine import build, resolve
 from penstock.engine.latency import BIRTH_SETTINGS
