@@ -127,18 +127,18 @@ def reference_index(parts: Mapping[str, Mapping[str, str]]) -> str:
 
 def source_page(name: str, part: type[SourceSpec]) -> str:
     facts = [
-        f"- Replayable after a crash: **{'yes' if part.replayable else 'no'}**",
+        f"- Replayable after a crash: **{'yes' if part.capabilities.replayable else 'no'}**",
         f"- Can be read as a static table: **{'yes' if issubclass(part, StaticOrStream) else 'no'}**",
     ]
     return part_page(f"Source `{name}`", part, {"sources": {"my_source": _example(part)}}, keys_of(part), facts)
 
 
 def sink_page(name: str, part: type[SinkSpec]) -> str:
-    promise = part.guarantee
+    promise = part.capabilities.guarantee
     facts = [
         f"- Promise: **{promise.promise}**, because {promise.reason}",
-        f"- Output modes: {', '.join(f'`{mode}`' for mode in sorted(part.modes))}",
-        f"- Keeps its rows when the process ends: **{'no' if part.ephemeral else 'yes'}**",
+        f"- Output modes: {', '.join(f'`{mode}`' for mode in sorted(part.capabilities.output_modes))}",
+        f"- Keeps its rows when the process ends: **{'no' if part.capabilities.ephemeral else 'yes'}**",
     ]
     of = _schemas_of("sinks")[0]["properties"]["of"]["description"]
     rows = [("of", "name", "required", of), *keys_of(part)]

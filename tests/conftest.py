@@ -17,9 +17,9 @@ from penstock.actions.run import RunOptions, RunResult, run
 from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
 from penstock.engine import session
-from penstock.engine.capabilities import minor
 from penstock.engine.connectors import available
 from penstock.engine.session import Engine
+from penstock.engine.spark_versions import minor
 from penstock.lakes.catalogs import IcebergCatalog
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.model import Pipeline

@@ -159,14 +159,14 @@ def test_every_source_says_whether_it_can_be_replayed(source: type[SourceSpec]) 
     assert "Replayable: " in doc
     said = doc.partition("Replayable: ")[2]
     assert said.startswith(("yes", "no", "as ", "assumed"))
-    assert said.startswith("no") is not source.replayable
+    assert said.startswith("no") is not source.capabilities.replayable
 
 
 @pytest.mark.covers("sink.guarantees", "sink.modes")
 @each_sink
 def test_every_sink_states_its_guarantee_and_modes(sink: type[SinkSpec]) -> None:
-    assert isinstance(sink.guarantee, Guarantee)
-    assert sink.guarantee.promise in ("exactly-once", "at-least-once", "none")
-    assert sink.guarantee.reason
-    assert sink.modes
-    assert sink.modes <= ALL_MODES
+    assert isinstance(sink.capabilities.guarantee, Guarantee)
+    assert sink.capabilities.guarantee.promise in ("exactly-once", "at-least-once", "none")
+    assert sink.capabilities.guarantee.reason
+    assert sink.capabilities.output_modes
+    assert sink.capabilities.output_modes <= ALL_MODES

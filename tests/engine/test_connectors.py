@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from penstock.engine import connectors
-from penstock.engine.capabilities import SUPPORTED
 from penstock.engine.connectors import Coordinate, LockedJar, available, ensure, fetch, locked_jars, missing, settings
 from penstock.engine.java import require_java
+from penstock.engine.spark_versions import SUPPORTED
 from penstock.formats.connector import CONNECTOR_OF_FORMAT
 from penstock.problems import UserError
 

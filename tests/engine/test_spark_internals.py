@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 
 from penstock import spark_internals
-from penstock.engine.capabilities import minor
 from penstock.engine.connectors import available
 from penstock.engine.session import installed_version
+from penstock.engine.spark_versions import minor
 from penstock.spark_internals import JavaError, JvmError
 
 pytestmark = pytest.mark.spark

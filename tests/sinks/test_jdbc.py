@@ -78,7 +78,7 @@ def test_a_batch_is_written_once_however_often_it_is_run(server, rows, numbered)
     out.write(rows(0, 3), numbered(0))
     assert server.table("t") == [(number, f"n{number}") for number in range(5)]
     assert [(row[1], int(row[2])) for row in server.table("penstock_ledger")] == [("out", 1)]
-    assert out.promise.promise == "exactly-once"
+    assert out.declared_capabilities.guarantee.promise == "exactly-once"
 
 
 def test_queries_and_sinks_are_told_apart(server, rows, numbered):
@@ -96,7 +96,7 @@ def test_without_a_ledger_a_batch_that_is_run_again_is_written_again(server, row
     for _ in range(2):
         out.write(rows(0, 2), numbered(0))
     assert len(server.table("t")) == 4
-    assert out.promise.promise == "at-least-once"
+    assert out.declared_capabilities.guarantee.promise == "at-least-once"
     with pytest.raises(Exception, match=r"(?i)penstock_ledger"):
         server.table("penstock_ledger")
 

@@ -265,5 +265,5 @@ def test_a_probe_finds_a_topic_that_nobody_makes(sink, topic) -> None:
 
 
 def test_fewer_acknowledgements_promise_less() -> None:
-    assert Kafka(servers="k", topic="t").promise.promise == "at-least-once"
-    assert Kafka(servers="k", topic="t", acks=1).promise.promise == "none"
+    assert Kafka(servers="k", topic="t").declared_capabilities.guarantee.promise == "at-least-once"
+    assert Kafka(servers="k", topic="t", acks=1).declared_capabilities.guarantee.promise == "none"

@@ -91,7 +91,7 @@ def test_overwrite_leaves_the_rows_of_the_last_batch(sink, spark, pg, query_id):
         out.write(rows, batch(query_id, number))
         out.write(rows, batch(query_id, number))
         assert ids(pg) == [row.id for row in rows.collect()]
-    assert out.takes == {"complete"}
+    assert out.declared_capabilities.output_modes == {"complete"}
 
 
 def test_two_queries_with_a_sink_of_one_name_and_two_sinks_of_one_query_are_told_apart(sink, spark, pg):

@@ -243,6 +243,10 @@ def test_keys_that_do_not_go_together_are_refused(make: MakeSink, keys: dict[str
 
 
 def test_a_way_of_writing_says_which_output_modes_it_takes(tmp_path: Path) -> None:
-    assert Delta(path="x").takes == {"append"}
-    assert Delta(path="x", write="overwrite").takes == {"complete"}
-    assert Iceberg(table="x", write="upsert", keys=["id"]).takes == {"append", "update", "complete"}
+    assert Delta(path="x").declared_capabilities.output_modes == {"append"}
+    assert Delta(path="x", write="overwrite").declared_capabilities.output_modes == {"complete"}
+    assert Iceberg(table="x", write="upsert", keys=["id"]).declared_capabilities.output_modes == {
+        "append",
+        "update",
+        "complete",
+    }

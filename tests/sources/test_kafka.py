@@ -143,7 +143,7 @@ def test_metadata_headers_and_the_hidden_column(spark, source, kafka, topic) -> 
     assert [row[HIDDEN].reason for row in rows] == [None, "not JSON: {", "the value is NULL"]
     assert [row[HIDDEN].reason for row in read.load(spark).collect()] == [None, "", ""]
     place = {"topic": name, "partition": 0, "offset": 1}
-    assert read.found_again(spark, place) == ("not JSON: {", bytearray(b"{"))
+    assert read.reread(spark, place) == ("not JSON: {", bytearray(b"{"))
     bad = rows[1][HIDDEN]
     assert bad.raw == bytearray(b"{")
     assert (bad.origin.topic, bad.origin.partition, bad.origin.offset, bad.origin.key) == (name, 0, 1, bytearray(b"k"))

@@ -59,7 +59,7 @@ class Folder:
         checkpoint = str(self.root / "checkpoint")
 
         def write(rows: DataFrame, batch: int) -> None:
-            if self.source.looks_at_batches:
+            if self.source.declared_capabilities.checks_batches:
                 self.source.before_batch(self.spark, checkpoint, batch)
             if HIDDEN in rows.columns:
                 self.bad += rows.where(f"{HIDDEN}.reason IS NOT NULL").select(f"{HIDDEN}.*").collect()

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.engine import capabilities, connectors
+from penstock.engine import connectors, spark_versions
 from penstock.engine.java import require_java
 from penstock.engine.session import LOOPBACK, installed_version
 from penstock.problems import UserError
@@ -75,7 +75,7 @@ def _java(environ: Mapping[str, str]) -> Finding:
 def _spark() -> Finding:
     try:
         found = installed_version()
-        capabilities.capabilities(capabilities.minor(found))
+        spark_versions.spark_version(spark_versions.minor(found))
     except PackageNotFoundError:
         return Finding("Spark", "error", "pyspark is not installed", "pip install 'pyspark>=4.1,<4.4'")
     except UserError as error:
@@ -136,7 +136,7 @@ def _disk(folder: Path) -> Finding:
 
 
 def _connectors() -> Finding:
-    spark = capabilities.minor(installed_version())
+    spark = spark_versions.minor(installed_version())
     known = connectors.available(spark)
     cached = [name for name in known if not connectors.missing([name], spark)]
     found = f"{', '.join(cached) or 'none'} cached in {connectors.cache_folder()}"

@@ -26,7 +26,7 @@ def held(pipeline: Pipeline, query: Query, partitions: Callable[[SourceSpec], in
     `partitions` tells those of a source, or None where they are not known: one at least.
     """
     cores = 0
-    if query.trigger.hands_on:
+    if query.trigger.emits_early:
         read = (source.spec for source in pipeline.sources_of(query.name) if not source.spec.is_static)
         cores = shuffled + sum(partitions(spec) or 1 for spec in read)
     return Held(query.name, cores, pipeline.place_of_trigger(query))

@@ -238,7 +238,7 @@ def _can_fail(node: Source | Step, rows: DataFrame) -> bool:
 
 
 def _finds_again(node: Source | Step) -> bool:
-    return isinstance(node, Source) and node.spec.finds_again
+    return isinstance(node, Source) and node.spec.declared_capabilities.rereads_records
 
 
 def _place(node: Source | Step) -> Column:

@@ -50,7 +50,7 @@ class BatchWriter:
         reached("after_offset_log")
         try:
             for source in self._pipeline.sources_of(self._query.name):
-                if source.spec.looks_at_batches:
+                if source.spec.declared_capabilities.checks_batches:
                     self._show(source, rows, number)
             with self._kept(rows):
                 for place, sink in enumerate(self._query.sinks):
@@ -71,7 +71,7 @@ class BatchWriter:
 
     @contextmanager
     def _kept(self, rows: DataFrame) -> Iterator[None]:
-        passes_once = len(self._query.sinks) == 1 and self._query.sink.spec.reads_once
+        passes_once = len(self._query.sinks) == 1 and self._query.sink.spec.declared_capabilities.single_pass
         if passes_once and not self._materialise:
             yield
             return
@@ -85,7 +85,7 @@ class BatchWriter:
 
     def _write(self, sink: Sink, rows: DataFrame, number: int) -> None:
         spec = sink.spec
-        if not spec.has_ledger and self._notes.done(sink.name) >= number:
+        if not spec.declared_capabilities.has_ledger and self._notes.done(sink.name) >= number:
             return
         batch = Batch(
             self._pipeline.name,
@@ -104,7 +104,7 @@ class BatchWriter:
             self.problem = fault.at(sink.origin.at(*fault.keys))
             raise
         reached("after_sink_commit")
-        if not spec.has_ledger:
+        if not spec.declared_capabilities.has_ledger:
             self._notes.note(sink.name, number)
 
     def _put_aside(self, sink: Sink, refused: DataFrame, number: int) -> None:

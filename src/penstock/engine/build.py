@@ -154,7 +154,7 @@ def _loaded(session: SparkSession, source: Source, whole: bool, timed: bool) -> 
 
 def _going_on(rows: DataFrame, node: Source | Step) -> DataFrame:
     """What later steps see of a node."""
-    if isinstance(node, Source) and node.spec.settles and rows.isStreaming:
+    if isinstance(node, Source) and node.spec.declared_capabilities.stable_plan and rows.isStreaming:
         rows = settled(rows)
     watermark = node.spec.watermark
     return rows if watermark is None else rows.withWatermark(watermark.column, to_spark(watermark.delay))
@@ -273,11 +273,13 @@ def start(
         for letters in built.routed:
             rows = rows.unionByName(letters, allowMissingColumns=True)
     # Continuous Processing has no batches to count in.
-    if trigger.kind != "continuous" and not (native and sink.spec.counts_rows):
+    if trigger.kind != "continuous" and not (native and sink.spec.declared_capabilities.counts_rows):
         rows = rows.observe(OBSERVATION, count(lit(1)).alias("rows"))
-    if not built.is_stateful and all(source.spec.settles for source in pipeline.sources_of(query.name)):
+    if not built.is_stateful and all(
+        source.spec.declared_capabilities.stable_plan for source in pipeline.sources_of(query.name)
+    ):
         rows = settled(rows)
-    if native and sink.spec.plans_nothing:
+    if native and not sink.spec.declared_capabilities.runs_queries:
         spare_rules(rows)
     writer = rows.writeStream.queryName(query.name).outputMode(query.settings.mode)
     writer = trigger.set_on(writer.option("checkpointLocation", checkpoint))
@@ -315,13 +317,17 @@ def prepare(built: Built) -> Iterator[Problem]:
 
 def leaves_state_behind(pipeline: Pipeline, built: Built) -> bool:
     """Could a batch be done for the sink and not for the state, after a crash between the two commits?"""
-    return built.is_stateful and built.query.sink.spec.passes_over and is_native(pipeline, built)
+    return (
+        built.is_stateful and built.query.sink.spec.declared_capabilities.skips_batches and is_native(pipeline, built)
+    )
 
 
 def is_native(pipeline: Pipeline, built: Built) -> bool:
     """Does Spark's own sink write, and not Penstock batch by batch?"""
     # A table's own sink passes over a batch that it has, and then the batch's state is never computed.
-    return pipeline.is_native(built.query) and not (built.query.sink.spec.has_ledger and built.is_stateful)
+    return pipeline.is_native(built.query) and not (
+        built.query.sink.spec.declared_capabilities.has_ledger and built.is_stateful
+    )
 
 
 def connectors_of(pipelines: tuple[Pipeline, ...]) -> tuple[str, ...]:

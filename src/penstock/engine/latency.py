@@ -14,7 +14,7 @@ from penstock.connections.kafka_options import (
     POLL_RECORDS,
     session_setting,
 )
-from penstock.engine.capabilities import capabilities
+from penstock.engine.spark_versions import spark_version
 from penstock.facts.operators import Operator
 from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query
@@ -132,7 +132,7 @@ def profile(
 
 
 def _for_kafka(latency: Latency, trigger: Trigger) -> Mapping[str, Choice]:
-    if trigger.hands_on:
+    if trigger.emits_early:
         return {}
     takes_much = latency in ("balanced", "throughput") or trigger.ends
     return {**SHORT_FETCH, **LARGE_REQUESTS} if takes_much else SHORT_FETCH
@@ -163,7 +163,11 @@ def async_progress(
     asked = query.settings.async_progress
     if asked is not None:
         return Choice(interval_of(asked) or OFF, "set by you", _REPEATS if asked else "")
-    fits = query.trigger.allows_async_progress and query.sink.spec.takes_async_progress and pipeline.is_native(query)
+    fits = (
+        query.trigger.allows_async_progress
+        and query.sink.spec.declared_capabilities.async_progress
+        and pipeline.is_native(query)
+    )
     if query.latency != "low" or not fits or (plan is not None and is_stateful(plan)) or lacks_cache(settings):
         return None
     return Choice(DEFAULT_INTERVAL, "no batch waits until its progress is written down", _REPEATS)
@@ -175,7 +179,7 @@ def process_settings(pipelines: Sequence[Pipeline], spark: str) -> dict[str, str
         return {}
     # Tasks that last for minutes tell with a heartbeat what they have done so far, every 10 s by default.
     settings = {HEARTBEAT: "1s"}
-    if "real-time aggregation" in capabilities(spark).features:
+    if "real-time aggregation" in spark_version(spark).features:
         # Rows between two tasks wait for others to come along, 50 ms by default.
         settings[BUFFER_WAIT] = "1"
     return settings

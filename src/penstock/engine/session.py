@@ -18,8 +18,8 @@ from uuid import uuid4
 
 from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
-from penstock.engine.capabilities import capabilities, minor
 from penstock.engine.java import require_java
+from penstock.engine.spark_versions import minor, spark_version
 from penstock.notation.paths import is_local
 from penstock.problems import Problem, UserError
 from penstock.spark_internals import Jvm, JvmError
@@ -152,7 +152,7 @@ def start(
     """
     java = require_java(os.environ)
     spark_minor = minor(installed_version())
-    capabilities(spark_minor)
+    spark_version(spark_minor)
     is_here = settings.get("spark.master", "local").startswith("local")
     wanted = tuple(sorted({*connectors} - {"local-fs"}))
     if "local-fs" in connectors and is_here and _can_be_had("local-fs", spark_minor, java.path):
@@ -211,7 +211,7 @@ shared = _Shared()
 
 def attach(spark: SparkSession) -> Engine:
     """An engine on a Spark that somebody else started, in a notebook for example."""
-    capabilities(minor(spark.version))
+    spark_version(minor(spark.version))
     return Engine(spark)
 
 

@@ -153,7 +153,7 @@ def bad_record(
     at = ", ".join(f"{key} {value}" for key, value in place.items())
     reason, record = told.get("reason"), told.get("record")
     if not reason:
-        reason, record = _found_again(node, place, session)
+        reason, record = _reread(node, place, session)
     message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {reason}: {record}"
     places = {DECODED: ("on_bad_record",), FUTURE: ("watermark", FUTURE)}
     key = places.get(told["check"], ("expect", told["check"]))
@@ -161,11 +161,11 @@ def bad_record(
     return Problem("RECORD001", message, fix, node.origin.at(*key))
 
 
-def _found_again(node: Source | Step, place: Mapping[str, Any], session: SparkSession | None) -> tuple[str, str | None]:
+def _reread(node: Source | Step, place: Mapping[str, Any], session: SparkSession | None) -> tuple[str, str | None]:
     """Why a record is bad and how it begins, where the error that it led to does not say."""
     if isinstance(node, Source) and session is not None:
         with contextlib.suppress(Exception):  # what cannot be read any more must not hide the failure itself
-            if found := node.spec.found_again(session, place):
+            if found := node.spec.reread(session, place):
                 reason, raw = found
                 return reason, None if raw is None else raw.decode(errors="replace")[:SHOWN_CHARACTERS]
     return "it cannot be decoded", None

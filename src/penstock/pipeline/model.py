@@ -211,21 +211,23 @@ class Pipeline:
 
     def is_ephemeral(self, query: Query) -> bool:
         """Has it nothing to resume? Its sink is gone with the process, or a source cannot be read again."""
-        gone = any(sink.spec.ephemeral for sink in query.sinks)
-        return gone or any(not source.spec.replayable for source in self.sources_of(query.name))
+        gone = any(sink.spec.declared_capabilities.ephemeral for sink in query.sinks)
+        return gone or any(not source.spec.declared_capabilities.replayable for source in self.sources_of(query.name))
 
     def is_native(self, query: Query) -> bool:
         """May Spark's own sink write it? Otherwise Penstock hands each batch to the sinks."""
         spec = query.sink.spec
-        sources = [source.spec for source in self.sources_of(query.name)]
-        if len(query.sinks) > 1 or not spec.is_native or spec.batch_sql is not None:
+        sources = [source.spec.declared_capabilities for source in self.sources_of(query.name)]
+        if len(query.sinks) > 1 or not spec.declared_capabilities.native or spec.batch_sql is not None:
             return False
-        return not any(one.looks_at_batches for one in sources) and not self.may_refuse_what_is_written(query)
+        return not any(one.checks_batches for one in sources) and not self.may_refuse_what_is_written(query)
 
     def may_refuse_what_is_written(self, query: Query) -> bool:
         """Could some of a batch be out when a source refuses it? What is atomic takes it back."""
-        refuses = any(source.spec.refuses_batches for source in self.sources_of(query.name))
-        return refuses and any(sink.spec.promise.promise == "at-least-once" for sink in query.sinks)
+        refuses = any(source.spec.declared_capabilities.refuses_batches for source in self.sources_of(query.name))
+        return refuses and any(
+            sink.spec.declared_capabilities.guarantee.promise == "at-least-once" for sink in query.sinks
+        )
 
     def guarantee_of(self, query: Query, sink: Sink | None = None, interval: str | None = None) -> Guarantee:
         """What a query promises of one sink, or of all: the weakest of its sources, its trigger and its sinks.
@@ -236,11 +238,11 @@ class Pipeline:
         sources = [
             Guarantee("none", f"source `{source.name}` cannot be replayed")
             for source in self.sources_of(query.name)
-            if not source.spec.replayable
+            if not source.spec.declared_capabilities.replayable
         ]
         sinks = [sink] if sink else query.sinks
-        trigger = [handed_on] if query.trigger.hands_on else []
-        return weakest([*(one.spec.promise_with(interval) for one in sinks), *trigger, *sources])
+        trigger = [handed_on] if query.trigger.emits_early else []
+        return weakest([*(one.spec.guarantee_with(interval) for one in sinks), *trigger, *sources])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))

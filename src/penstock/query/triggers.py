@@ -37,7 +37,7 @@ class Trigger:
         return self.kind in ("available_now", "once")
 
     @property
-    def hands_on(self) -> bool:
+    def emits_early(self) -> bool:
         """Do rows leave before the end of their batch?"""
         return self.kind in ("continuous", "real_time")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Console(SinkSpec):
     num_rows: int = spark_option(20, "Rows printed of each batch.", gt=0)
     truncate: bool = spark_option(True, "Cuts long values.")
 
-    guarantee: ClassVar[Guarantee] = Guarantee("none", "the console is for looking")
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(Guarantee("none", "the console is for looking"))
     example: ClassVar[str] = "{of: counts, type: console, num_rows: 10}"
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:

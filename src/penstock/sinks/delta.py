@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,7 +13,7 @@ from penstock.notation.paths import PathText
 from penstock.problems import Fault
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for
 from penstock.spark_internals import is_delta_table
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
@@ -48,10 +49,10 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         default_factory=dict, description="Properties of a table that is made, such as `delta.enableChangeDataFeed`."
     )
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "exactly-once", "each commit of the table notes the query and the batch that it holds"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("exactly-once", "each commit of the table notes the query and the batch that it holds"),
+        has_ledger=True,
     )
-    has_ledger: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: delta, path: out/counts, write: upsert, keys: [day]}"
 
     @model_validator(mode="after")
@@ -69,16 +70,10 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         return ("delta",)
 
     @property
-    def takes(self) -> frozenset[Mode]:
-        return modes_for(self.writes)
-
-    @property
-    def is_native(self) -> bool:
-        return self.writes != "upsert"
-
-    @property
-    def reads_once(self) -> bool:
-        return self.writes != "upsert"
+    def declared_capabilities(self) -> SinkCapabilities:
+        spark_writes = self.writes != "upsert"
+        modes = modes_for(self.writes)
+        return replace(self.capabilities, output_modes=modes, native=spark_writes, single_pass=spark_writes)
 
     def prepare(self, rows: DataFrame) -> None:
         spark = rows.sparkSession

@@ -10,7 +10,7 @@ from penstock.formats.any import AnyWriteFormat
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class Files(SinkSpec):
     )
     max_records_per_file: int | None = spark_option(None, "Starts a new file after so many rows.", gt=0)
 
-    modes: ClassVar[frozenset[Mode]] = frozenset({"append"})
-    shares: ClassVar[bool] = False
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "exactly-once", "Spark's log of the folder names the files of each committed batch"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("exactly-once", "Spark's log of the folder names the files of each committed batch"),
+        output_modes=frozenset({"append"}),
+        shares_query=False,
+        skips_batches=True,
     )
-    passes_over: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: files, path: out/counts, format: parquet, partition_by: [day]}"
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:

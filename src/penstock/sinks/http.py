@@ -17,7 +17,7 @@ from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.version import VERSION
 
 if TYPE_CHECKING:
@@ -81,8 +81,11 @@ class Http(SinkSpec, HttpAccess):
         " and 404 if the URL is the same for all rows.",
     )
 
-    modes: ClassVar[frozenset[Mode]] = frozenset({"append", "update"})
-    guarantee: ClassVar[Guarantee] = Guarantee("at-least-once", "a repeated record carries the same idempotency key")
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("at-least-once", "a repeated record carries the same idempotency key"),
+        output_modes=frozenset({"append", "update"}),
+        native=False,
+    )
     example: ClassVar[str] = (
         "{of: alerts, type: http, url: 'https://api.example.com/alerts', token: '${API_TOKEN}', idempotency_key: [id]}"
     )
@@ -101,10 +104,6 @@ class Http(SinkSpec, HttpAccess):
             if name.lower() in own:
                 raise PydanticCustomError("header", "the header `{name}` is set by Penstock", {"name": name})
         return self
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     @property
     def placeholders(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from penstock.lakes.tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for
 from penstock.spark_internals import session_of
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
@@ -70,11 +71,14 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         default_factory=dict, description="Properties of a table that is made, such as `write.merge.mode`."
     )
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "exactly-once",
-        "each snapshot notes the query and the batch that it holds; it must be kept until the next batch is written",
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee(
+            "exactly-once",
+            "each snapshot notes the query and the batch that it holds; it must be kept until the next batch is"
+            " written",
+        ),
+        has_ledger=True,
     )
-    has_ledger: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: iceberg, table: lake.shop.counts, write: upsert, keys: [day]}"
 
     @model_validator(mode="after")
@@ -90,16 +94,10 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         return ("iceberg",)
 
     @property
-    def takes(self) -> frozenset[Mode]:
-        return modes_for(self.writes)
-
-    @property
-    def is_native(self) -> bool:
-        return self.writes != "upsert"
-
-    @property
-    def reads_once(self) -> bool:
-        return self.writes != "upsert"
+    def declared_capabilities(self) -> SinkCapabilities:
+        spark_writes = self.writes != "upsert"
+        modes = modes_for(self.writes)
+        return replace(self.capabilities, output_modes=modes, native=spark_writes, single_pass=spark_writes)
 
     def prepare(self, rows: DataFrame) -> None:
         spark = rows.sparkSession

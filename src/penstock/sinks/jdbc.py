@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -12,7 +13,7 @@ from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, JdbcStaged
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ class Jdbc(SinkSpec, WithSparkOptions):
     num_partitions: int | None = spark_option(None, "At most so many connections write at once.", gt=0)
     query_timeout: int | None = spark_option(None, "Seconds that a statement may take.", gt=0)
 
-    modes: ClassVar[frozenset[Mode]] = frozenset({"append"})
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "exactly-once", "one transaction writes the batch and its note in the ledger"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("exactly-once", "one transaction writes the batch and its note in the ledger"),
+        output_modes=frozenset({"append"}),
+        native=False,
     )
     example: ClassVar[str] = (
         "{of: counts, type: jdbc, url: 'jdbc:mysql://localhost:3306/shop', username: shop,"
@@ -86,16 +88,12 @@ class Jdbc(SinkSpec, WithSparkOptions):
     )
 
     @property
-    def promise(self) -> Guarantee:
-        return self.guarantee if self.ledger else _AT_LEAST_ONCE
-
-    @property
     def connectors(self) -> tuple[str, ...]:
         return ("postgresql",) if self.url.startswith("jdbc:postgresql:") else ()
 
     @property
-    def is_native(self) -> bool:
-        return False
+    def declared_capabilities(self) -> SinkCapabilities:
+        return self.capabilities if self.ledger else replace(self.capabilities, guarantee=_AT_LEAST_ONCE)
 
     def prepare(self, rows: DataFrame) -> None:
         database = self._database(rows)

@@ -25,7 +25,7 @@ from penstock.notation.durations import Duration, to_milliseconds
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
@@ -104,11 +104,12 @@ class Kafka(SinkSpec, KafkaAddress):
         None, description="How long a record may take, retries included. Kafka's default: 2 minutes."
     )
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "at-least-once", f"a crash repeats at most the last batch; the header `{RECORD_ID}` tells repeats"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("at-least-once", f"a crash repeats at most the last batch; the header `{RECORD_ID}` tells repeats"),
+        async_progress=True,
+        runs_queries=False,
+        counts_rows=True,
     )
-    takes_async_progress: ClassVar[bool] = True
-    plans_nothing: ClassVar[bool] = True
     example: ClassVar[str] = "{of: alerts, type: kafka, servers: 'localhost:9092', topic: alerts, key: [card_id]}"
 
     @model_validator(mode="after")
@@ -134,14 +135,8 @@ class Kafka(SinkSpec, KafkaAddress):
         given = {LINGER: self.linger, BATCH_BYTES: self.batch_bytes}
         return frozenset(session_setting(option) for option, value in given.items() if value is None)
 
-    @property
-    def promise(self) -> Guarantee:
-        if self.acks == "all":
-            return self.guarantee
-        return Guarantee("none", f"with `acks: {self.acks}` a broker that fails loses records that it has confirmed")
-
-    def promise_with(self, interval: str | None) -> Guarantee:
-        promised = self.promise
+    def guarantee_with(self, interval: str | None) -> Guarantee:
+        promised = self.declared_capabilities.guarantee
         if interval is None or promised.promise == "none":
             return promised
         work = (
@@ -183,8 +178,11 @@ class Kafka(SinkSpec, KafkaAddress):
         self.encoded(rows)  # asks the registry, where there is one
 
     @property
-    def counts_rows(self) -> bool:
-        return True
+    def declared_capabilities(self) -> SinkCapabilities:
+        if self.acks == "all":
+            return self.capabilities
+        loses = f"with `acks: {self.acks}` a broker that fails loses records that it has confirmed"
+        return replace(self.capabilities, guarantee=Guarantee("none", loses))
 
     def encoded(self, rows: DataFrame) -> DataFrame:
         """Columns `topic, key, value, partition, headers`, as Spark's Kafka sink takes them."""

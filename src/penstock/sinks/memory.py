@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.query.guarantees import Guarantee
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -17,9 +17,9 @@ class Memory(SinkSpec):
 
     type: Literal["memory"] = "memory"
 
-    guarantee: ClassVar[Guarantee] = Guarantee("none", "memory is gone with the process")
-    ephemeral: ClassVar[bool] = True
-    shares: ClassVar[bool] = False
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("none", "memory is gone with the process"), ephemeral=True, shares_query=False
+    )
     example: ClassVar[str] = "{of: counts, type: memory}"
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:

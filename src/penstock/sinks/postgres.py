@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from penstock.sinks import lake_sql
 from penstock.sinks import postgres_table as tables
 from penstock.sinks.postgres_merge import PostgresLedger, merge
 from penstock.sinks.postgres_staging import Staged, Staging, stage
-from penstock.sinks.sink import Mode, SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for, winners
 
 if TYPE_CHECKING:
@@ -49,22 +50,19 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
         None, gt=0, description="At most so many tasks write at once; all that Spark has slots for by default."
     )
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "exactly-once", "one transaction writes the batch and its note in the ledger"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("exactly-once", "one transaction writes the batch and its note in the ledger"),
+        has_ledger=True,
+        native=False,
     )
-    has_ledger: ClassVar[bool] = True
     example: ClassVar[str] = (
         "{of: counts, type: postgres, url: '${PG_URL:-postgresql://localhost/shop}', table: public.counts,"
         " write: upsert, keys: [day], create_table: true}"
     )
 
     @property
-    def is_native(self) -> bool:
-        return False
-
-    @property
-    def takes(self) -> frozenset[Mode]:
-        return modes_for(self.writes)
+    def declared_capabilities(self) -> SinkCapabilities:
+        return replace(self.capabilities, output_modes=modes_for(self.writes))
 
     @property
     def _table(self) -> TableName:

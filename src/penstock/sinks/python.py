@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -13,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import Name
 from penstock.user_code import line_of, load_code, raised_in_task
 
@@ -58,8 +59,8 @@ class Python(SinkSpec):
         max_length=200,
     )
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "at-least-once", "a batch that is run again must change nothing; `batch.once` helps"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("at-least-once", "a batch that is run again must change nothing; `batch.once` helps")
     )
     example: ClassVar[str] = "{of: counts, type: python, each_batch: 'deliveries:mail_counts'}"
 
@@ -70,12 +71,9 @@ class Python(SinkSpec):
         return self
 
     @property
-    def is_native(self) -> bool:
-        return self.foreach is not None
-
-    @property
-    def reads_once(self) -> bool:
-        return self.each_batch is None  # a function may read its rows as often as it likes
+    def declared_capabilities(self) -> SinkCapabilities:
+        # A function may read its rows as often as it likes.
+        return replace(self.capabilities, native=self.foreach is not None, single_pass=self.each_batch is None)
 
     def prepare(self, rows: DataFrame) -> None:
         self._code()

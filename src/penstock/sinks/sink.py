@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -19,8 +20,34 @@ Mode = Literal["append", "update", "complete"]
 ALL_MODES: frozenset[Mode] = frozenset({"append", "update", "complete"})
 
 
+@dataclass(frozen=True)
+class SinkCapabilities:
+    """What a sink can do. A sink states its guarantee; the other defaults are right for most."""
+
+    guarantee: Guarantee
+    output_modes: frozenset[Mode] = ALL_MODES
+    native: bool = True
+    """Does Spark have a sink for it, which writes when it is alone in its query?"""
+    shares_query: bool = True
+    """Can other sinks be fed from the same query?"""
+    ephemeral: bool = False
+    """Is its content gone with the process? Then each run starts from the beginning, without a checkpoint to resume."""
+    has_ledger: bool = False
+    """Does `write` itself make sure that a batch is written once? Otherwise Penstock notes each batch that is done."""
+    single_pass: bool = True
+    """Does `write` go through the rows only once? Otherwise the batch is kept while it is written."""
+    skips_batches: bool = False
+    """Does Spark's own sink not compute a batch that it has already? Then the batch's state is not computed either."""
+    runs_queries: bool = True
+    """May Spark's own sink run queries of its own beside taking the rows?"""
+    counts_rows: bool = False
+    """Does Spark's own sink report how many rows it has written?"""
+    async_progress: bool = False
+    """Can progress be written beside the work? Spark allows it for Kafka's sink."""
+
+
 class SinkSpec(Part):
-    """Where the rows of one step go. A subclass states its guarantee and the output modes it takes.
+    """Where the rows of one step go.
 
     Alone in its query and native, a sink is started by `start`: Spark's own sink writes. Otherwise `write` gets each
     batch. A `Fault` raised by `probe`, `prepare` or `write` is told at the place where the sink is declared.
@@ -31,21 +58,12 @@ class SinkSpec(Part):
         None, description="A SELECT over each batch, the table `batch`: what is written in place of the batch's rows."
     )
 
-    modes: ClassVar[frozenset[Mode]] = ALL_MODES
-    guarantee: ClassVar[Guarantee]
-    ephemeral: ClassVar[bool] = False
-    """Is its content gone with the process? Then each run begins anew, without a checkpoint to resume."""
-    shares: ClassVar[bool] = True
-    """Can other sinks be fed from the same query?"""
-    has_ledger: ClassVar[bool] = False
-    """Does `write` itself see to it that a batch is written once? Otherwise Penstock notes each batch that is done."""
-    passes_over: ClassVar[bool] = False
-    """Does Spark's own sink leave a batch that it has uncomputed, and with it the batch's state?"""
+    capabilities: ClassVar[SinkCapabilities]
 
-    plans_nothing: ClassVar[bool] = False
-    """Does Spark's own sink only take rows, without queries of its own beside them?"""
-    takes_async_progress: ClassVar[bool] = False
-    """Can progress be written down beside the work? Spark allows it of Kafka's sink."""
+    @property
+    def declared_capabilities(self) -> SinkCapabilities:
+        """What it can do with the keys that it has."""
+        return self.capabilities
 
     @property
     def connectors(self) -> tuple[str, ...]:
@@ -57,34 +75,9 @@ class SinkSpec(Part):
         """Settings of the session that decide how it writes, as long as the user has not decided."""
         return frozenset()
 
-    @property
-    def promise(self) -> Guarantee:
-        """What it promises as it is declared."""
-        return self.guarantee
-
-    def promise_with(self, interval: str | None) -> Guarantee:
-        """What it promises where progress is written down only so often; None: before and after each batch."""
-        return self.promise
-
-    @property
-    def takes(self) -> frozenset[Mode]:
-        """The output modes that it takes as it is declared."""
-        return self.modes
-
-    @property
-    def reads_once(self) -> bool:
-        """Does `write` go through the rows only once? Otherwise the batch is kept while it is written."""
-        return True
-
-    @property
-    def is_native(self) -> bool:
-        """Does Spark's own sink write it, when it stands alone?"""
-        return True
-
-    @property
-    def counts_rows(self) -> bool:
-        """Does Spark's own sink tell how many rows it has written?"""
-        return False
+    def guarantee_with(self, interval: str | None) -> Guarantee:
+        """What it promises if progress is written only once in an interval; None: before and after each batch."""
+        return self.declared_capabilities.guarantee
 
     def probe(self) -> None:
         """Raises Fault if what it writes to cannot be reached. Without Spark, and in seconds."""

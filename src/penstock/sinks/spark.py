@@ -10,7 +10,7 @@ from penstock.formats.connector import connectors_for
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import WithSparkOptions, given_options
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ class Spark(SinkSpec, WithSparkOptions):
     path: PathText | None = Field(None, description="Handed to the sink's `start`, where it writes to a path.")
     partition_by: tuple[str, ...] = Field((), description="Partition columns, where the format has them.")
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
-        "at-least-once", "Spark replays a batch after a crash; the format decides the rest"
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("at-least-once", "Spark replays a batch after a crash; the format decides the rest"),
+        skips_batches=True,
     )
-    passes_over: ClassVar[bool] = True
     example: ClassVar[str] = "{of: counts, type: spark, format: noop}"
 
     @property

@@ -10,7 +10,7 @@ from penstock.formats.connector import connectors_for
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
-from penstock.sinks.sink import SinkSpec
+from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ class Table(SinkSpec, WithSparkOptions):
     partition_by: tuple[str, ...] = Field((), description="Partition columns of a table that is made.")
     path: PathText | None = spark_option(None, "Where a table that is made keeps its files.")
 
-    guarantee: ClassVar[Guarantee] = Guarantee("at-least-once", "the format of the table decides; this much is sure")
-    passes_over: ClassVar[bool] = True
+    capabilities: ClassVar[SinkCapabilities] = SinkCapabilities(
+        Guarantee("at-least-once", "the format of the table decides; this much is sure"), skips_batches=True
+    )
     example: ClassVar[str] = "{of: counts, type: table, table: lake.shop.counts}"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import PathText, has_glob, is_within
 from penstock.sources import file_records
 from penstock.sources.living.csv_rows import READ_OPTIONS
-from penstock.sources.source import Decoded, StaticOrStream
+from penstock.sources.source import Decoded, SourceCapabilities, StaticOrStream
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
@@ -185,13 +186,13 @@ class Files(Decoded, StaticOrStream):
         return file_records.with_verdict(self._with_corrupt(spark), self.format.type)
 
     @property
-    def refuses_batches(self) -> bool:
-        return self.lives and self.on_new_columns in ("add", "fail")
-
-    @property
-    def looks_at_batches(self) -> bool:
-        # Spark passes over columns of Parquet files that the schema lacks: only a look at the footers finds them.
-        return self.lives and self.format.type == "parquet"
+    def declared_capabilities(self) -> SourceCapabilities:
+        return replace(
+            self.capabilities,
+            # Spark passes over columns of Parquet files that the schema lacks: only a look at the footers finds them.
+            checks_batches=self.lives and self.format.type == "parquet",
+            refuses_batches=self.lives and self.on_new_columns in ("add", "fail"),
+        )
 
     def before_batch(self, spark: SparkSession, checkpoint: str, batch: int) -> None:
         from penstock.sources.living import living

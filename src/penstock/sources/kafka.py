@@ -22,7 +22,7 @@ from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import is_local
 from penstock.problems import Fault
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
-from penstock.sources.source import Decoded, StaticOrStream
+from penstock.sources.source import Decoded, SourceCapabilities, StaticOrStream
 from penstock.spec import given_options, spark_option
 from penstock.storage.hadoop import HadoopStorage
 from penstock.storage.storage import LocalStorage, Storage
@@ -118,6 +118,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         None, description="The pause before offsets are asked for again. Spark's default is 1 second."
     )
 
+    capabilities: ClassVar[SourceCapabilities] = SourceCapabilities(stable_plan=True, rereads_records=True)
     example: ClassVar[str] = (
         "{type: kafka, servers: 'localhost:9092', topics: [orders], starting: earliest,"
         " format: {type: json, schema: 'id BIGINT, amount DOUBLE'}}"
@@ -176,21 +177,13 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return self.decoded(records if self.is_static else timed(records), whole)
 
     @property
-    def settles(self) -> bool:
-        return True
-
-    @property
     def session_choices(self) -> frozenset[str]:
         if self.is_static:
             return frozenset()
         own = (FETCH_BYTES, FETCH_WAIT, POLL_RECORDS)
         return frozenset(session_setting(one) for one in own if one not in self.kafka_options)
 
-    @property
-    def finds_again(self) -> bool:
-        return True
-
-    def found_again(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
         from pyspark.sql.functions import col
 
         topic, partition, offset = place["topic"], place["partition"], place["offset"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.sources.source import SourceSpec
+from penstock.sources.source import SourceCapabilities, SourceSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Socket(SourceSpec):
     include_timestamp: bool = spark_option(False, "Adds the time at which each line arrived.")
     num_partitions: int | None = spark_option(None, "Partitions of the rows; the default is Spark's parallelism.", gt=0)
 
-    replayable: ClassVar[bool] = False
+    capabilities: ClassVar[SourceCapabilities] = SourceCapabilities(replayable=False)
     example: ClassVar[str] = "{type: socket, host: localhost, port: 9999}"
 
     def load(self, spark: SparkSession) -> DataFrame:

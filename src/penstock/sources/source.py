@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 Read = Literal["stream", "static"]
 
 
+@dataclass(frozen=True)
+class SourceCapabilities:
+    """What a source can do. The defaults are right for most."""
+
+    replayable: bool = True
+    """Can the same rows be read again after a crash? Without it no sink can promise exactly-once."""
+    stable_plan: bool = False
+    """Does Spark plan its rows in the same way in each batch?"""
+    rereads_records: bool = False
+    """Can `reread` read a bad record again, from the topic, partition and offset where it was?"""
+    checks_batches: bool = False
+    """Must `before_batch` be called before each batch?"""
+    refuses_batches: bool = False
+    """May a task stop a batch because of what it reads? Then nothing of it may be written before all tasks end."""
+
+
 class SourceSpec(Part):
     """Where rows come from. A subclass says in its docstring whether it can be replayed."""
 
@@ -30,8 +47,12 @@ class SourceSpec(Part):
         default_factory=dict, description="Conditions that rows should meet, by name; the count of failures is kept."
     )
 
-    replayable: ClassVar[bool] = True
-    """Can the same rows be read again after a crash? Without it no sink can promise exactly-once."""
+    capabilities: ClassVar[SourceCapabilities] = SourceCapabilities()
+
+    @property
+    def declared_capabilities(self) -> SourceCapabilities:
+        """What it can do with the keys that it has."""
+        return self.capabilities
 
     @property
     def is_static(self) -> bool:
@@ -84,33 +105,13 @@ class SourceSpec(Part):
         return self.load_whole(spark) if whole else self.load(spark)
 
     @property
-    def settles(self) -> bool:
-        """Does the plan of its rows stay the same from batch to batch?"""
-        return False
-
-    @property
     def session_choices(self) -> frozenset[str]:
         """Settings of the session that decide how it reads, as long as the user has not decided."""
         return frozenset()
 
-    @property
-    def finds_again(self) -> bool:
-        """Can a bad record be read once more, from the topic, partition and offset where it was?"""
-        return False
-
-    def found_again(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
         """Why the record at a place is bad, and the record; None if it is gone."""
         raise NotImplementedError
-
-    @property
-    def refuses_batches(self) -> bool:
-        """May a task stop a batch because of what it reads? Then nothing of it may be written before all are done."""
-        return False
-
-    @property
-    def looks_at_batches(self) -> bool:
-        """Must `before_batch` be called?"""
-        return False
 
     def before_batch(self, spark: SparkSession, checkpoint: str, batch: int) -> None:
         """Called on the driver before anything of a batch is written. Raises Fault to refuse the batch."""

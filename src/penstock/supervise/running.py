@@ -200,7 +200,7 @@ class RunningQuery:
     @property
     def batch_under_way(self) -> int | None:
         """The batch that is planned and not committed. One whose rows have left already is not waited for."""
-        if self._trigger.hands_on:
+        if self._trigger.emits_early:
             return None
         if not self._is_async:
             return batch_under_way(self._storage, self.checkpoint)

@@ -68,8 +68,8 @@ def no_real_time(workload: Workload) -> str | None:
     if workload.runs_python:
         return "Real-Time Mode takes no Python code"
     if workload.keeps_state:
-        from penstock.engine.capabilities import minor, versions_with
         from penstock.engine.session import installed_version
+        from penstock.engine.spark_versions import minor, versions_with
 
         able = versions_with("real-time aggregation")
         if minor(installed_version()) not in able:

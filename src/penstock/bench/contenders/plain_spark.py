@@ -19,9 +19,9 @@ from penstock.bench.job import Job
 from penstock.bench.workloads.every_workload import named
 from penstock.bench.workloads.workload import Workload
 from penstock.engine import connectors
-from penstock.engine.capabilities import minor
 from penstock.engine.java import require_java
 from penstock.engine.session import LOOPBACK, installed_version
+from penstock.engine.spark_versions import minor
 from penstock.spark_internals import reports_since
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def async_cache(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_the_way(subject: Subject, query: Query) -> str | None:
-    other = next((sink for sink in query.sinks if not sink.spec.takes_async_progress), None)
+    other = next((sink for sink in query.sinks if not sink.spec.declared_capabilities.async_progress), None)
     if other is not None:
         return f"its sink `{other.name}` is no Kafka topic ({other.spec.type})"
     if len(query.sinks) > 1:
@@ -176,7 +176,7 @@ def _in_the_way(subject: Subject, query: Query) -> str | None:
     if query.sink.spec.batch_sql is not None:
         return f"its sink `{query.sink.name}` has `batch_sql`"
     if not subject.pipeline.is_native(query):
-        sources = (source for source in subject.pipeline.sources_of(query.name))
-        looking = next(one for one in sources if one.spec.looks_at_batches or one.spec.refuses_batches)
+        sources = [(one, one.spec.declared_capabilities) for one in subject.pipeline.sources_of(query.name)]
+        looking = next(one for one, can in sources if can.checks_batches or can.refuses_batches)
         return f"its source `{looking.name}` ({looking.spec.type}) looks at each batch before it is written"
     return None

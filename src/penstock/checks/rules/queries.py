@@ -38,8 +38,11 @@ def mode_not_for_sink(subject: Subject) -> Iterator[Finding]:
     for query in subject.pipeline.queries:
         for sink in query.sinks:
             # In real time there is one mode alone: what else stands in the way is told by REALTIME003.
-            if query.settings.mode not in sink.spec.takes and query.trigger.kind != "real_time":
-                taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.takes))
+            if (
+                query.settings.mode not in sink.spec.declared_capabilities.output_modes
+                and query.trigger.kind != "real_time"
+            ):
+                taken = " or ".join(f"`{mode}`" for mode in sorted(sink.spec.declared_capabilities.output_modes))
                 yield (
                     f"sink `{sink.name}` of type `{sink.spec.type}` does not take mode `{query.settings.mode}`",
                     f"use mode {taken}, with a watermark if the query aggregates, or another sink",
@@ -73,7 +76,7 @@ def cannot_share(subject: Subject) -> Iterator[Finding]:
     """
     for query in subject.pipeline.queries:
         for sink in query.sinks if len(query.sinks) > 1 else ():
-            if not sink.spec.shares:
+            if not sink.spec.declared_capabilities.shares_query:
                 yield (
                     f"sink `{sink.name}` of type `{sink.spec.type}` cannot share the query `{query.name}`",
                     f"add a step `{query.name}_{sink.name}: {{sql: SELECT * FROM {query.name}}}`"
@@ -140,7 +143,7 @@ def no_sql_over_batches(subject: Subject) -> Iterator[Finding]:
     Spark's own sink writes the rows of the query, and only those.
     """
     for sink in subject.pipeline.sinks:
-        if sink.spec.batch_sql is not None and not sink.spec.shares:
+        if sink.spec.batch_sql is not None and not sink.spec.declared_capabilities.shares_query:
             yield (
                 f"sink `{sink.name}` of type `{sink.spec.type}` cannot have `batch_sql`",
                 "write to another type of sink, such as `delta`, or aggregate in a step",
@@ -242,9 +245,13 @@ def living_parquet_into_files(subject: Subject) -> Iterator[Finding]:
     without asking.
     """
     for query in subject.pipeline.queries:
-        sources = [source for source in subject.pipeline.sources_of(query.name) if source.spec.looks_at_batches]
+        sources = [
+            source
+            for source in subject.pipeline.sources_of(query.name)
+            if source.spec.declared_capabilities.checks_batches
+        ]
         for sink in query.sinks if sources else ():
-            if not sink.spec.shares:
+            if not sink.spec.declared_capabilities.shares_query:
                 yield (
                     f"sink `{sink.name}` of type `{sink.spec.type}` cannot take the batches of `{sources[0].name}`,"
                     " whose Parquet schema lives",
@@ -274,9 +281,9 @@ def not_replayable(subject: Subject) -> Iterator[Finding]:
     begins anew, without a checkpoint.
     """
     for source in subject.pipeline.sources:
-        if not source.spec.replayable:
+        if not source.spec.declared_capabilities.replayable:
             sinks = [sink for sink in subject.pipeline.sinks if source in subject.pipeline.upstream(sink.of)]
-            if any(sink.spec.promise.promise != "none" for sink in sinks):
+            if any(sink.spec.declared_capabilities.guarantee.promise != "none" for sink in sinks):
                 yield (
                     f"source `{source.name}` of type `{source.spec.type}` cannot be replayed: a crash loses rows",
                     "read from Kafka or files where rows matter",

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.capabilities import SUPPORTED, Feature, capabilities, minor, versions_with
 from penstock.engine.connectors import available
+from penstock.engine.spark_versions import SUPPORTED, Feature, minor, spark_version, versions_with
 from penstock.problems import UserError
 
 
@@ -14,13 +14,13 @@ def test_minor(version: str, short: str) -> None:
 
 def test_real_time_mode_differs_by_version() -> None:
     assert [one.real_time for one in SUPPORTED] == ["jvm trigger", "api", "api"]
-    assert "real-time aggregation" not in capabilities("4.2").real_time_operators
-    assert "real-time aggregation" in capabilities("4.3").real_time_operators
+    assert "real-time aggregation" not in spark_version("4.2").real_time_operators
+    assert "real-time aggregation" in spark_version("4.3").real_time_operators
 
 
 @pytest.mark.parametrize("spark_minor", [one.spark for one in SUPPORTED])
 def test_the_connectors_that_work_are_those_that_are_locked(spark_minor: str) -> None:
-    assert capabilities(spark_minor).connectors == available(spark_minor)
+    assert spark_version(spark_minor).connectors == available(spark_minor)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_versions_with(feature: Feature, versions: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("spark_minor", ["3.5", "4.0", "4.10", "nonsense", ""])
 def test_an_unsupported_spark_is_told_which_are(spark_minor: str) -> None:
     with pytest.raises(UserError, match=r"ENGINE006 .*4\.1, 4\.2, 4\.3"):
-        capabilities(spark_minor)
+        spark_version(spark_minor)

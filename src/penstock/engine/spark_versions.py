@@ -20,7 +20,7 @@ Feature = Connector | RealTimeOperator | Literal["real-time trigger in Python"]
 
 
 @dataclass(frozen=True)
-class Capabilities:
+class SparkVersion:
     """One Spark minor version and what works on it."""
 
     spark: str
@@ -47,20 +47,20 @@ _STATEFUL: tuple[RealTimeOperator, ...] = (
     "real-time transformWithState",
 )
 
-SUPPORTED: tuple[Capabilities, ...] = (
-    Capabilities(
+SUPPORTED: tuple[SparkVersion, ...] = (
+    SparkVersion(
         spark="4.1",
         connectors=("avro", "delta", "iceberg", "kafka", "local-fs", "postgresql"),
         real_time="jvm trigger",
         real_time_operators=_STATELESS,
     ),
-    Capabilities(
+    SparkVersion(
         spark="4.2",
         connectors=("avro", "delta", "kafka", "local-fs", "postgresql"),
         real_time="api",
         real_time_operators=_STATELESS,
     ),
-    Capabilities(
+    SparkVersion(
         spark="4.3",
         connectors=("kafka", "local-fs", "postgresql"),
         real_time="api",
@@ -74,7 +74,7 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def capabilities(minor: str) -> Capabilities:
+def spark_version(minor: str) -> SparkVersion:
     """What Spark `minor` (such as `4.1`) can do; UserError ENGINE006 for a Spark that is not supported."""
     for one in SUPPORTED:
         if one.spark == minor:
