@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.checks.every_rule import rules
-from penstock.codes import CODES
+from penstock.codes import all_codes
 from penstock.problems import Problem, UserError, did_you_mean
 
 
@@ -30,7 +30,7 @@ class Explanation:
 def all_explanations() -> tuple[Explanation, ...]:
     """Every code there is, in order."""
     of_rules = [Explanation(r.code, r.severity, r.title, r.why, r.wrong, r.right, r.guide) for r in rules()]
-    of_codes = [Explanation(c.code, "error", c.title, c.why, c.wrong, c.right) for c in CODES]
+    of_codes = [Explanation(c.code, "error", c.title, c.why, c.wrong, c.right) for c in all_codes()]
     return tuple(sorted(of_rules + of_codes, key=lambda explanation: explanation.code))
 
 

@@ -1,0 +1,21 @@
+"""What the codes of verbs mean, as far as no rule raises them."""
+
+from __future__ import annotations
+
+from penstock.codes import Code
+
+CODES: tuple[Code, ...] = (
+    Code("BENCH001", "An unknown workload", "`penstock bench --list` names all of them."),
+    Code("BENCH002", "An unknown contender", "`penstock bench --list` names all of them."),
+    Code(
+        "BENCH003",
+        "The results of a benchmark cannot be written",
+        "The folder of `--out` is looked at before anything is measured.",
+    ),
+    Code("DEV005", "A topic cannot have this name", "Kafka takes letters, digits, dots, dashes and underscores."),
+    Code("DEV006", "A topic cannot be made", "The broker refused it, and says why."),
+    Code("DEV007", "The broker has ended by itself", "It was killed from outside, or ran out of memory or disk."),
+    Code("EXPLAIN001", "An unknown code", "`penstock explain` without a code lists all of them."),
+    Code("PROJECT006", "A folder is not empty", "`penstock init` never overwrites a file."),
+    Code("PROJECT007", "An unknown step", "`penstock show` takes the name of a source or step."),
+)
