@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.engine.broker import Broker
     from tests.postgres import Postgres
 
+os.environ.setdefault("PENSTOCK_JVM_ARCHIVE", "use")  # `make test` records one beforehand; no test starts a recorder
 CONNECTORS = ("avro", "delta", "iceberg", "kafka", "local-fs", "postgresql")
 """With a file system that starts no process for each file: a test is mostly small files."""
 Read = Callable[[str], Pipeline]

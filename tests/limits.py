@@ -22,6 +22,7 @@ PROCESS_FILES = (
     "tests/cli/test_processes.py",
     "tests/engine/test_remote_storage.py",
     "tests/engine/test_modules.py",
+    "tests/engine/test_jvm_archive.py",
 )
 """Tests that start `penstock`, or Spark, in a process of their own. One worker runs them all, one at a time."""
 

@@ -1,8 +1,7 @@
 """Everything that Penstock asks of Spark's JVM and that PySpark has no public function for. No other module touches it.
 
 Each function is one such call, and `tests/engine/test_spark_internals.py` makes it on every supported Spark. What a new
-version of Spark moves or renames is changed here and nowhere else. A function whose docstring names no version is for
-all of them.
+version of Spark moves or renames is changed here and nowhere else. A function that names no version is for all of them.
 """
 
 from __future__ import annotations
@@ -39,12 +38,8 @@ _IDLE_RULE = re.compile(r"([\w.$]+) -> RuleSummary\(\d+, \d+, 0\)")
 class Jvm:
     """A JVM that this process has launched."""
 
+    process: subprocess.Popen[bytes]
     gateway: Any
-
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        process: subprocess.Popen[bytes] = self.gateway.proc
-        return process
 
     def context(self, conf: SparkConf) -> SparkContext:
         """A SparkContext in it. If the JVM dies, PySpark prints no traceback: Penstock reports it as a Problem."""
@@ -56,18 +51,23 @@ class Jvm:
 
     def close(self) -> None:
         """Closes the connection. A later start in this process can then launch a JVM of its own."""
-        from pyspark import SparkContext
-
         self.gateway.shutdown()
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Leaves the JVM to itself. A later start in this process can then launch one of its own."""
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
-def launch(conf: SparkConf, popen: Mapping[str, Any]) -> Jvm:
-    """Starts a JVM with the settings that it needs on its command line."""
+def connected(process: subprocess.Popen[bytes]) -> Jvm:
+    """The JVM of this process that PYSPARK_GATEWAY_PORT and PYSPARK_GATEWAY_SECRET lead to."""
     from pyspark.java_gateway import launch_gateway
 
-    return Jvm(launch_gateway(conf, popen_kwargs=dict(popen)))  # type: ignore[no-untyped-call]
+    return Jvm(process, launch_gateway())  # type: ignore[no-untyped-call]
 
 
 def running_session() -> SparkSession | None:

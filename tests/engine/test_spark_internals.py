@@ -50,15 +50,18 @@ def query(spark, tmp_path):
 def test_a_jvm_is_launched_and_closed_and_another_can_follow(tmp_path):
     """In a process of its own: this one has its JVM already."""
     code = """
-import subprocess
+import os
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from penstock import spark_internals
+from penstock.engine.jvm import launch
 
 assert spark_internals.running_session() is None
 for turn in range(2):
-    conf = SparkConf().setAll([("spark.master", "local[1]"), ("spark.ui.enabled", "false")])
-    jvm = spark_internals.launch(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    settings = {"spark.master": "local[1]", "spark.ui.enabled": "false"}
+    with open(os.devnull, "wb") as stderr:
+        jvm = launch(settings, (), stderr).connect()  # by spark_internals.connected()
+    conf = SparkConf().setAll(list(settings.items()))
     session = SparkSession(jvm.context(conf))
     assert spark_internals.running_session() is session
     assert jvm.process.poll() is None

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.engine import connectors, spark_versions
+from penstock.engine import connectors, jvm_archive, spark_versions
 from penstock.engine.java import require_java
 from penstock.engine.session import LOOPBACK, installed_version
 from penstock.problems import UserError
@@ -56,6 +56,7 @@ def doctor(folder: Path, environ: Mapping[str, str] = os.environ) -> DoctorResul
         _loopback,
         lambda: _disk(folder),
         _connectors,
+        lambda: _archive(environ),
     )
     return DoctorResult(tuple(look() for look in looks))
 
@@ -142,3 +143,26 @@ def _connectors() -> Finding:
     found = f"{', '.join(cached) or 'none'} cached in {connectors.cache_folder()}"
     others = [name for name in known if name not in cached]
     return Finding("Connectors", "ok", found + (f"; on demand: {', '.join(others)}" if others else ""))
+
+
+def _archive(environ: Mapping[str, str]) -> Finding:
+    """The class-data archive with which Spark starts sooner. A missing one is no fault."""
+
+    def found(text: str) -> Finding:
+        return Finding("JVM archive", "ok", text)
+
+    if unfit := jvm_archive.unfit(None, environ):
+        return found(f"not used: {unfit}")
+    try:
+        java = require_java(environ)
+    except UserError:
+        return found("not used: there is no Java")
+    shelf = jvm_archive.shelf(java, environ)
+    if shelf is None:
+        return found("not used: this Java or the cache folder does not allow it")
+    if path := shelf.find():
+        size = path.stat().st_size / 1e6
+        return found(f"{size:.0f} MB for Java {java.major} and Spark {installed_version()}, in {shelf.folder}")
+    if jvm_archive.wish(environ) == "record" and shelf.is_wanted:
+        return found("none yet: the next command that starts Spark records one in the background")
+    return found("none yet, and none is recorded by itself: `python -m penstock.actions.record_archive` records one")

@@ -81,7 +81,8 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
     needed: dict[str, str] = {}
     for source in pipeline.sources_of(step):
         needed |= source.spec.session_settings
-    session = engine.session(needed | profile(query, engine.cores, of_project).settings)
+    chosen = profile(query, engine.cores, of_project, quick_files=engine.quick_files)
+    session = engine.session(needed | chosen.settings)
     samples = {source.name: _sampled(session, source) for source in pipeline.sources_of(step)}
     try:
         return _taken(build.frames(session, pipeline, step, samples)[step], pipeline, step, limit)

@@ -46,7 +46,7 @@ def check(
     if not fast:
         from penstock.cli.engine import starter
 
-        start_engine = starter(quiet=as_json or sarif == _SCREEN)
+        start_engine = starter(quiet=as_json or sarif == _SCREEN, brief=True)
     result = action.check(project, tuple(pipelines or ()), env, start_engine, show_plan)
     if sarif is not None:
         from penstock.cli.sarif import write

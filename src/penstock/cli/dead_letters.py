@@ -68,7 +68,7 @@ def list_(
     """Counts dead letters by node and check, with an example of the reason."""
     from penstock.actions.dead_letters import list_letters
 
-    result = list_letters(project, tuple(pipelines or ()), env, node, starter(quiet=as_json))
+    result = list_letters(project, tuple(pipelines or ()), env, node, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
     else:
@@ -92,7 +92,7 @@ def show(
     from penstock.actions.dead_letters import show_letters
 
     choice = LetterFilter(node, tuple(check or ()), (id_,) if id_ else ())
-    result = show_letters(project, _one(pipeline), env, choice, limit, starter(quiet=as_json))
+    result = show_letters(project, _one(pipeline), env, choice, limit, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
         return

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 
+from penstock.actions.record_archive import record_in_background
 from penstock.cli.screen import err
 from penstock.engine import session
 from penstock.engine.session import Engine
@@ -15,8 +17,11 @@ from penstock.pipeline.project import Project
 from penstock.prepare.needs import StartEngine
 
 
-def starter(quiet: bool, then: Callable[[], None] = lambda: None) -> StartEngine:
-    """A way to start Spark that shows a spinner, and a bar while connectors are fetched; `then` goes on showing."""
+def starter(quiet: bool, then: Callable[[], None] = lambda: None, *, brief: bool = False) -> StartEngine:
+    """A way to start Spark that shows a spinner, and a bar while connectors are fetched; `then` goes on showing.
+
+    `brief`: for a command that only looks.
+    """
 
     def start(project: Project, connectors: tuple[str, ...], settings: dict[str, str]) -> Engine:
         gc.enable()
@@ -30,8 +35,9 @@ def starter(quiet: bool, then: Callable[[], None] = lambda: None) -> StartEngine
                     fetching = progress.add_task("Fetching connectors", total=total)
                 progress.update(fetching, completed=done, total=total, description=f"Fetched {name}")
 
-            engine = session.start(project.name, settings, project.local_folder, connectors, fetched)
+            engine = session.start(project.name, settings, project.local_folder, connectors, fetched, brief=brief)
             progress.remove_task(spinner)
+        atexit.register(record_in_background, settings)
         then()
         return engine
 

@@ -27,7 +27,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Shows rows and schema of a step, made from a sample of its input. Nothing is written."""
-    result = show_action(project, step, pipeline, limit, env, starter(quiet=as_json))
+    result = show_action(project, step, pipeline, limit, env, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
         return

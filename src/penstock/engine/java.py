@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.cache import Remembered
 from penstock.problems import Problem, UserError
 
 OLDEST_MAJOR = 17
@@ -24,6 +25,8 @@ class Java:
 
     path: Path
     major: int
+    identity: str = ""
+    """The folder, build and version of this Java. Empty when its folder has no `lib/modules`, as behind a script."""
 
 
 def find_java(environ: Mapping[str, str]) -> Path | None:
@@ -48,7 +51,8 @@ def require_java(environ: Mapping[str, str]) -> Java:
         home = environ.get("JAVA_HOME")
         looked = f"JAVA_HOME is `{home}`, where there is no `bin/java`" if home else "no `java` is on the PATH"
         raise UserError(Problem(code="ENGINE001", message=f"Spark needs Java, and {looked}", fix=INSTALL))
-    version_output = _run_version(path, environ)
+    installed = _installed(path)
+    version_output = _version(path, installed, environ)
     major = parse_major(version_output)
     if major is None:
         # macOS ships a `java` that only says that Java is not installed.
@@ -64,7 +68,30 @@ def require_java(environ: Mapping[str, str]) -> Java:
                 fix=INSTALL,
             )
         )
-    return Java(path, major)
+    return Java(path, major, f"{installed} {version_output}" if installed else "")
+
+
+def _installed(java: Path) -> str:
+    """What changes when another Java is installed at this place."""
+    home = java.resolve().parent.parent
+    try:
+        modules = (home / "lib" / "modules").stat()
+    except OSError:
+        return ""
+    return f"{home} {modules.st_size} {modules.st_mtime_ns}"
+
+
+def _version(java: Path, installed: str, environ: Mapping[str, str]) -> str:
+    """What `java -version` prints. A process start for each command is saved by keeping it."""
+    if not installed:
+        return _run_version(java, environ)
+    memory = Remembered("java", most=20)
+    said = memory.get(installed)
+    if not isinstance(said, str):
+        said = _run_version(java, environ)
+        if parse_major(said):
+            memory.put(installed, said)
+    return said
 
 
 def _run_version(java: Path, environ: Mapping[str, str]) -> str:

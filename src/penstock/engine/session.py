@@ -18,7 +18,9 @@ from uuid import uuid4
 
 from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
-from penstock.engine.java import require_java
+from penstock.engine import jvm_archive, jvm_options
+from penstock.engine.java import Java, require_java
+from penstock.engine.jvm import launch
 from penstock.engine.spark_versions import minor, spark_version
 from penstock.notation.paths import is_local
 from penstock.problems import Problem, UserError
@@ -35,7 +37,6 @@ _LISTS = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
     "spark.driver.extraJavaOptions": " ",
-    "spark.driver.extraClassPath": os.pathsep,
 }
 """Settings of ours that are joined with the user's, and by what. Of any other, the user's wins."""
 _FILES = "spark.hadoop.fs.file.impl"
@@ -52,6 +53,7 @@ class Engine:
     log: Path | None = None
     jvm: Jvm | None = None
     """The process that `close()` ends; None where somebody else started it."""
+    _brief: bool = False
     _console: list[Callable[[str], None]] = field(default_factory=list)
     _marks: dict[str, threading.Event] = field(default_factory=dict)
 
@@ -111,6 +113,10 @@ class Engine:
         if self.jvm is None:
             return  # not ours to stop
         process = self.jvm.process
+        if self._brief and process.stdin:
+            process.stdin.close()  # the JVM sees it, cleans up and ends; nobody needs to wait for that
+            self.jvm.forget()
+            return
         with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped, and need not be
             self.spark.stop()
         self.jvm.close()
@@ -145,10 +151,14 @@ def start(
     folder: Path,
     connectors: Iterable[str] = (),
     on_progress: Callable[[int, int, str], None] | None = None,
+    *,
+    brief: bool = False,
+    record_to: Path | None = None,
 ) -> Engine:
     """Starts Spark with the given settings of the process, and the jars of `connectors`. Raises UserError.
 
-    What the JVM logs goes to `folder`; nothing of it reaches the terminal.
+    What the JVM logs goes to `folder`; nothing of it reaches the terminal. `brief`: it only looks, for seconds; then it
+    starts sooner, and `close()` does not wait for its end. `record_to`: it writes a class-data archive as it ends.
     """
     java = require_java(os.environ)
     spark_minor = minor(installed_version())
@@ -159,15 +169,31 @@ def start(
         wanted = (*wanted, "local-fs")
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
     ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
-    # The driver opens files before it reads `spark.jars`.
-    ours["spark.driver.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars if "local-fs" in jar.name)
+    ours["spark.driver.extraJavaOptions"] += f" {_jvm_options(java, settings, brief, record_to)}"
     merged = ours | dict(settings)
     if merged["spark.master"].startswith("local"):
         merged = connector_jars.local_settings(wanted) | merged
         merged = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} | merged
     for key, joint in _LISTS.items():
         merged[key] = joint.join(filter(None, (ours.get(key), settings.get(key))))
-    return _launch({key: value for key, value in merged.items() if value}, folder)
+    # The driver opens files before it reads `spark.jars`.
+    early = tuple(jar for jar in jars if "local-fs" in jar.name)
+    return _launch({key: value for key, value in merged.items() if value}, folder, early, brief)
+
+
+def _jvm_options(java: Java, settings: Mapping[str, str], brief: bool, record_to: Path | None) -> str:
+    words = jvm_options.theirs(settings, os.environ)
+    quick = jvm_options.for_seconds(words) if brief else ""
+    if record_to is not None:
+        return f"{jvm_options.for_recording(record_to)} {quick}"
+    shelf = archive_shelf(java, settings)
+    return f"{jvm_options.for_archive(words, shelf.find() if shelf else None)} {quick}"
+
+
+def archive_shelf(java: Java, settings: Mapping[str, str]) -> jvm_archive.Shelf | None:
+    """Where the class-data archive for a Spark with these settings is kept; None when it can use none."""
+    unfit = jvm_archive.unfit(settings.get("spark.driver.extraClassPath"), os.environ)
+    return None if unfit else jvm_archive.shelf(java, os.environ)
 
 
 def _can_be_had(connector: str, spark_minor: str, java: Path) -> bool:
@@ -242,7 +268,7 @@ def _defaults(name: str, folder: Path) -> dict[str, str]:
     }
 
 
-def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
+def _launch(settings: Mapping[str, str], folder: Path, early: tuple[Path, ...], brief: bool) -> Engine:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if settings["spark.master"].startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -250,33 +276,30 @@ def _launch(settings: Mapping[str, str], folder: Path) -> Engine:
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
 
-    from pyspark import SparkConf
-    from pyspark.errors.exceptions.base import PySparkRuntimeError
-    from pyspark.sql import SparkSession
-
     log = folder / "spark.log"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log.touch(mode=0o600)  # what Spark logs is not masked
     except OSError as error:
         raise UserError(_cannot_start(f"{error.strerror}: {error.filename}", log)) from None
-    conf = SparkConf().setAll(list(settings.items()))
-    launch = SparkConf().setAll([(key, value) for key, value in settings.items() if key.startswith(_LAUNCH)])
+    on_command_line = {key: value for key, value in settings.items() if key.startswith(_LAUNCH)}
     with log.open("ab") as stderr:
         try:
-            # A session of its own: a signal to our process group is ours to handle, and must not reach the JVM.
-            piped = {"stdout": subprocess.PIPE, "stderr": stderr, "start_new_session": True}
-            jvm = spark_internals.launch(launch, piped)
+            launched = launch(on_command_line, early, stderr)
+            from pyspark import SparkConf  # while the JVM starts
+            from pyspark.sql import SparkSession
+
+            jvm = launched.connect()
             with _own_signal_handlers():
-                context = jvm.context(conf)
-        except (PySparkRuntimeError, OSError) as error:
+                context = jvm.context(SparkConf().setAll(list(settings.items())))
+        except OSError as error:
             raise UserError(_cannot_start(str(error), log)) from None
         except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
             raise UserError(_cannot_start(_first_cause(error), log)) from None
     context.setLogLevel("WARN")
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
-    engine = Engine(SparkSession(context), log, jvm)
+    engine = Engine(SparkSession(context), log, jvm, brief)
     threading.Thread(target=engine._pump, args=(jvm.process.stdout,), daemon=True, name="jvm-console").start()
     return engine
 
