@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from penstock.checks import every_rule
 from penstock.checks.every_rule import judge, rules
 from penstock.checks.rule import Disk, Rule, Subject
 from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts, ReadFile
@@ -33,6 +35,24 @@ def test_every_code_stands_for_one_rule() -> None:
     assert len(RULES) == len(rules())
 
 
+def test_a_rule_that_raises_is_a_problem_and_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(subject: Subject) -> Iterator[Problem]:
+        raise TypeError("unhashable type: 'list'")
+        yield
+
+    one = RULES["GRAPH001"]
+    raising = (replace(RULES["GRAPH002"], check=broken), replace(RULES["MODE001"], check=broken))
+    monkeypatch.setattr(every_rule, "rules", lambda: (raising[0], one, *raising[1:]))
+    subject = subject_of(RULES["MODE001"].wrong, tmp_path)
+    problems = judge(subject)
+    assert [(problem.code, problem.severity) for problem in problems] == [("CHECK002", "warning")] * 2
+    assert "the rule MODE001 could not judge" in problems[1].message
+    assert problems[1].where is not None
+    assert [problem.code for problem in every_rule.judge_plans(subject, None)] == (
+        ["CHECK002"] if RULES["MODE001"].kind != "engine" else []
+    )
+
+
 @each_rule
 def test_every_rule_says_what_it_finds_and_why_and_shows_it(rule: Rule) -> None:
     assert rule.title
@@ -48,6 +68,7 @@ def test_every_rule_says_what_it_finds_and_why_and_shows_it(rule: Rule) -> None:
 @each_spec_rule
 def test_the_wrong_case_breaks_this_rule_and_no_other(rule: Rule, tmp_path: Path) -> None:
     problems = judge(subject_of(rule.wrong, tmp_path))
+    assert "CHECK002" not in {problem.code for problem in problems}
     if rule.severity == "error":  # a warning beside it may be right
         assert {problem.code for problem in errors_in(problems)} == {rule.code}
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 
 from penstock.checks.rule import Kind, Rule, Subject
@@ -61,11 +62,25 @@ def judge(subject: Subject, *, spec: bool = True, disk: bool = False, spark: boo
     """
     asked = {"spec": spec, "disk": disk, "plan": spec and not spark}
     chosen = [rule for rule in rules() if asked[rule.needs] and not (spark and rule.code == "SQL001")]
-    graph_problems = [problem for rule in chosen if rule.code.startswith("GRAPH") for problem in rule(subject)]
+    graph_problems = [problem for rule in chosen if rule.code.startswith("GRAPH") for problem in found(rule, subject)]
     if broken := errors_in(graph_problems):
         return broken
-    others = [problem for rule in chosen if not rule.code.startswith("GRAPH") for problem in rule(subject)]
+    others = [problem for rule in chosen if not rule.code.startswith("GRAPH") for problem in found(rule, subject)]
     return tuple(graph_problems + others)
+
+
+def found(rule: Rule, subject: Subject) -> Iterator[Problem]:
+    """What one rule says. A rule that raises is a Problem of its own: it must not hide what the others find."""
+    try:
+        yield from rule(subject)
+    except Exception as error:  # noqa: BLE001 - a bug in a rule may raise anything
+        yield Problem(
+            "CHECK002",
+            f"the rule {rule.code} could not judge `{subject.pipeline.name}`: {type(error).__name__}: {error}",
+            "report this bug with the text of the pipeline; every other rule was applied",
+            subject.pipeline.origin.where,
+            "warning",
+        )
 
 
 def judge_plans(subject: Subject, refused: Problem | None) -> tuple[Problem, ...]:
@@ -76,7 +91,8 @@ def judge_plans(subject: Subject, refused: Problem | None) -> tuple[Problem, ...
     """
 
     def told(kind: Kind) -> list[Problem]:
-        return [found for rule in rules() if rule.needs == "plan" and rule.kind == kind for found in rule(subject)]
+        chosen = [rule for rule in rules() if rule.needs == "plan" and rule.kind == kind]
+        return [problem for rule in chosen for problem in found(rule, subject)]
 
     at_start, safety = told("start"), told("safety")
     causes = told("engine") or ([] if at_start else [refused]) if refused else []
