@@ -36,6 +36,7 @@ lint: setup  ## ruff, mypy, import contracts
 
 docs: setup  ## writes the generated pages of docs/ anew
 	@$(BIN)/python scripts/write_docs.py
+	@PENSTOCK_WRITE_TUTORIAL=1 $(BIN)/python -m pytest tests/cli/test_tutorial.py
 
 bench: setup  ## `check --fast` on 50 pipelines, then a short form of `penstock bench`; under 15 minutes
 	@$(BIN)/python scripts/bench_check.py
