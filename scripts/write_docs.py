@@ -248,11 +248,18 @@ def command_sections(name: str, command: Any, parent: Any) -> list[str]:
 def command_section(name: str, command: Any, context: Any) -> str:
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
-        f"| `{one.metavar or ', '.join(one.opts)}` | {_default_of_option(one)} | {_cell(one.help)} |"
-        for one in command.params
+        f"| `{_written(one, context)}` | {_default_of_option(one)} | {_cell(one.help)} |" for one in command.params
     ]
     options = "\n".join(["| option | default | what it does |", "|---|---|---|", *lines])
     return section(f"penstock {name}", command.help, block(f"penstock {name} {usage}", "text"), options)
+
+
+def _written(parameter: Any, context: Any) -> str:
+    """As `--help` shows it: an argument by its name, an option with what it takes."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name)
+    flags = ", ".join(parameter.opts)
+    return flags if parameter.is_flag else f"{flags} {parameter.metavar or parameter.display_type(context)}"
 
 
 def _default_of_option(option: Any) -> str:

@@ -42,16 +42,23 @@ def bench(
     contenders: Annotated[
         str, typer.Option(help="Contenders, joined with commas; all by default.", metavar="A,B", show_default=False)
     ] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="How often each contender is measured.")] = _USUAL.rounds,
-    seconds: Annotated[float, typer.Option(min=1, help="How long it is measured each time.")] = _USUAL.seconds,
-    warm: Annotated[float, typer.Option(min=0, help="Seconds before the first, not measured.")] = _USUAL.warm_seconds,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often each contender is measured.")
+    ] = _USUAL.rounds,
+    seconds: Annotated[
+        float, typer.Option(metavar="N", min=1, help="How long it is measured each time.")
+    ] = _USUAL.seconds,
+    warm: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Seconds before the first, not measured.")
+    ] = _USUAL.warm_seconds,
     starts: Annotated[
-        int, typer.Option(min=1, help="How often each contender is started; the rounds are spread over these.")
+        int,
+        typer.Option(metavar="N", min=1, help="How often each contender is started; the rounds are spread over these."),
     ] = _USUAL.starts,
-    rate: Annotated[float, typer.Option(min=1, help="Records a second.")] = _USUAL.rate,
-    records: Annotated[int, typer.Option(min=1_000, help="Records that wait, where the rate is sought.")] = (
-        _USUAL.records
-    ),
+    rate: Annotated[float, typer.Option(metavar="N", min=1, help="Records a second.")] = _USUAL.rate,
+    records: Annotated[
+        int, typer.Option(metavar="N", min=1_000, help="Records that wait, where the rate is sought.")
+    ] = (_USUAL.records),
     out_folder: Annotated[
         Path | None,
         typer.Option(

@@ -30,7 +30,11 @@ def check(
     ),
     sarif: Annotated[
         Path | None,
-        typer.Option("--sarif", help="Writes the problems to a file for editors and CI, as SARIF; `-` for the screen."),
+        typer.Option(
+            "--sarif",
+            metavar="FILE",
+            help="Writes the problems to a file for editors and CI, as SARIF; `-` for the screen.",
+        ),
     ] = None,
     env: Env = None,
     project: Project = Path(),

@@ -39,16 +39,24 @@ Node = Annotated[
 ]
 Check = Annotated[
     list[str] | None,
-    typer.Option("--check", help="Those that failed this check; `decoded` means unreadable.", show_default=False),
+    typer.Option(
+        "--check", metavar="NAME", help="Those that failed this check; `decoded` means unreadable.", show_default=False
+    ),
 ]
 Id = Annotated[
     list[str] | None,
-    typer.Option("--id", help="This one, by the beginning of its id; may be given several times.", show_default=False),
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="This one, by the beginning of its id; may be given several times.",
+        show_default=False,
+    ),
 ]
 Pipeline = Annotated[
-    str | None, typer.Option("--pipeline", help="Those of this pipeline, by name or file.", show_default=False)
+    str | None,
+    typer.Option("--pipeline", metavar="NAME", help="Those of this pipeline, by name or file.", show_default=False),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="The most to show.")]
 
 
 @dead_letters.callback()

@@ -28,7 +28,9 @@ def group() -> None:
 
 @dev.command()
 def kafka(
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where it listens; 0 is any free port.")] = 9092,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="Where it listens; 0 is any free port.")
+    ] = 9092,
     data: Annotated[
         Path | None,
         typer.Option(

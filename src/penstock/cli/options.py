@@ -12,7 +12,10 @@ Pipelines = Annotated[
     typer.Argument(help="Pipelines by name or file; all of the project by default.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Env = Annotated[str | None, typer.Option("--env", help="An environment of penstock.yaml.", show_default=False)]
+Env = Annotated[
+    str | None, typer.Option("--env", metavar="NAME", help="An environment of penstock.yaml.", show_default=False)
+]
 Project = Annotated[
-    Path, typer.Option("--project", "-p", help="The project's folder, or one inside it.", show_default="here")
+    Path,
+    typer.Option("--project", "-p", metavar="DIR", help="The project's folder, or one inside it.", show_default="here"),
 ]

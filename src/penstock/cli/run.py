@@ -25,7 +25,10 @@ def run(
     pipelines: Pipelines = None,
     once: Annotated[bool, typer.Option("--once", help="Take all that is there now, then end.")] = False,
     for_: Annotated[
-        str | None, typer.Option("--for", help="Run for so long: `30s`, `10m`, `2 hours`.", show_default=False)
+        str | None,
+        typer.Option(
+            "--for", metavar="DURATION", help="Run for this long: `30s`, `10m`, `2 hours`.", show_default=False
+        ),
     ] = None,
     env: Env = None,
     project: Project = Path(),

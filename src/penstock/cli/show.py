@@ -18,9 +18,10 @@ from penstock.cli.screen import out, print_json
 
 def show(
     step: Annotated[str, typer.Argument(help="A source or step.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows to show.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Rows to show.")] = 20,
     pipeline: Annotated[
-        str | None, typer.Option("--pipeline", help="Its pipeline, by name or file.", show_default=False)
+        str | None,
+        typer.Option("--pipeline", metavar="NAME", help="Its pipeline, by name or file.", show_default=False),
     ] = None,
     env: Env = None,
     project: Project = Path(),
