@@ -136,3 +136,69 @@ class TestWithSpark:
         (problem,) = penstock("check", "--json", at=project).json["problems"]
         assert problem["code"] == "OPERATION001"
         assert problem["where"] == {"file": "pipelines/one.yaml", "line": 4, "column": 37}
+
+
+GONE = """\
+pipeline: gone
+sources: {orders: {type: kafka, servers: "127.0.0.1:1", topics: [orders], format: text}}
+steps: {newest: {sql: SELECT * FROM orders ORDER BY value}}
+sinks: {out: {of: newest, type: kafka, servers: "127.0.0.1:1", topic: out}}
+"""
+ASKED = """\
+pipeline: asked
+sources:
+  ticks: {type: rate}
+  known: {type: postgres, url: "postgresql://127.0.0.1:1/none", table: known}
+steps: {both: {sql: SELECT ticks.value FROM ticks JOIN known USING (value)}}
+sinks: {out: {of: both, type: console}}
+"""
+
+
+@pytest.mark.spark
+def test_an_error_of_one_pipeline_keeps_spark_from_judging_no_other(penstock, on_shared_spark, project):
+    place(project / "pipelines/a.yaml", SORTED.replace("newest,", "newst,"))  # GRAPH001 before Spark
+    place(project / "pipelines/b.yaml", GONE)  # a service that is away
+    place(project / "pipelines/c.yaml", SORTED.replace("sorted_ticks", "sorted_too"))  # an error that Spark finds
+    place(project / "pipelines/d.yaml", COUNTS.replace("n FROM", "n, nothing FROM").replace("counts", "columns"))
+    place(project / "pipelines/e.yaml", COUNTS)
+    ended = penstock("check", "--json", at=project)
+    found = {(Path(one["where"]["file"]).stem, one["code"]) for one in ended.json["problems"]}
+    assert found >= {("a", "GRAPH001"), ("b", "KAFKA001"), ("c", "OPERATION001"), ("d", "SPARK002")}
+    assert "e" not in {file for file, _ in found}
+    assert ended.code == 1
+
+
+@pytest.mark.spark
+def test_offline_judges_all_but_whether_services_can_be_reached(penstock, on_shared_spark, project):
+    place(project / "pipelines/gone.yaml", GONE)
+    place(project / "pipelines/asked.yaml", ASKED)
+    place(project / "pipelines/counts.yaml", COUNTS)
+    ended = penstock("check", "--offline", "--json", at=project)
+    found = {Path(one["where"]["file"]).stem: (one["code"], one["severity"]) for one in ended.json["problems"]}
+    assert found == {"gone": ("OPERATION001", "error"), "asked": ("CHECK003", "warning")}
+    place(project / "pipelines/gone.yaml", GONE.replace(" ORDER BY value", ""))
+    ended = penstock("check", "--offline", at=project)
+    assert ended.code == 0
+    assert "was not judged by Spark" in ended.out
+
+
+@pytest.mark.spark
+def test_a_query_whose_plan_cannot_be_read_is_a_problem_beside_the_others(
+    penstock, on_shared_spark, project, monkeypatch
+):
+    from penstock.engine import plan_facts
+
+    real = plan_facts.operators
+
+    def broken(plan, node, nodes):
+        if node == "newest":
+            raise TypeError("unhashable type: 'list'")
+        return real(plan, node, nodes)
+
+    monkeypatch.setattr(plan_facts, "operators", broken)
+    place(project / "pipelines/a.yaml", SORTED)
+    place(project / "pipelines/b.yaml", SORTED.replace("newest", "oldest").replace("sorted_ticks", "b"))
+    ended = penstock("check", "--json", at=project)
+    assert {Path(one["where"]["file"]).stem: one["code"] for one in ended.json["problems"]} == {
+        "a": "CHECK004", "b": "OPERATION001",
+    }  # fmt: skip

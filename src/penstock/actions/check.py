@@ -17,7 +17,7 @@ from penstock.pipeline.plan import plan_of_query
 from penstock.pipeline.project import Project
 from penstock.prepare.judging import judge_all, judged_fast
 from penstock.prepare.needs import StartEngine, needs_of
-from penstock.prepare.probing import probed
+from penstock.prepare.probing import not_judged_offline, probed_by_pipeline
 from penstock.problems import Problem, errors_in
 from penstock.query.guarantees import Guarantee
 
@@ -92,28 +92,35 @@ def check(
     environment: str | None,
     start_engine: StartEngine | None,
     show_plans: bool = False,
+    offline: bool = False,
 ) -> CheckResult:
-    """Every rule; with an engine Spark's own verdict too. Raises UserError when there is nothing to judge."""
+    """Every rule; with an engine Spark's own verdict too. Raises UserError when there is nothing to judge.
+
+    A pipeline with an error is left out where Spark judges the others. Offline, no service is asked.
+    """
     loaded = load(start, selection, environment)
     if start_engine is None:
         problems = judged_fast(loaded)
         return _result(loaded.pipelines, problems, fast=True)
     judged = judge_all(loaded)
-    if errors_in(judged.problems):
-        return _result(loaded.pipelines, judged.problems, fast=False)
-    if unreachable := probed(judged):
-        return _result(loaded.pipelines, (*judged.problems, *unreachable), fast=False)
+    sound = judged.without(judged.broken)
+    left_out = not_judged_offline(sound) if offline else probed_by_pipeline(sound)
+    problems = (*judged.problems, *dict.fromkeys(problem for found in left_out.values() for problem in found))
+    sound = sound.without(left_out)
+    if not sound.resolved:
+        return _result(loaded.pipelines, problems, fast=False)
     with resolve.masking(judged.project, os.environ):
-        engine = start_engine(judged.project, *needs_of(judged))
+        engine = start_engine(sound.project, *needs_of(sound))
     try:
         from penstock.prepare.ready import build_with
 
-        ready, refusals = build_with(engine, judged)
-        plans = _plans(ready, judged.project) if show_plans else ()
-        refusals += _slot_problems(ready, engine.cores)
+        ready, refusals = build_with(engine, sound)
+        plans = _plans(ready, sound.project) if show_plans else ()
+        if not offline:  # how many cores a query holds is asked of its broker
+            refusals += _slot_problems(ready, engine.cores)
     finally:
         engine.close()
-    return _result(loaded.pipelines, (*judged.problems, *refusals), fast=False, plans=plans, ready=ready)
+    return _result(loaded.pipelines, (*problems, *refusals), fast=False, plans=plans, ready=ready)
 
 
 def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:

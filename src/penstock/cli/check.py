@@ -23,6 +23,9 @@ def check(
     fast: bool = typer.Option(
         False, "--fast", help="Without Spark: what the text and the disk tell, in under a second."
     ),
+    offline: bool = typer.Option(
+        False, "--offline", help="Ask no broker, database or other service whether it can be reached: for CI."
+    ),
     show_plan: bool = typer.Option(
         False,
         "--show-plan",
@@ -51,7 +54,7 @@ def check(
         from penstock.cli.engine import starter
 
         start_engine = starter(quiet=as_json or sarif == _SCREEN, brief=True)
-    result = action.check(project, tuple(pipelines or ()), env, start_engine, show_plan)
+    result = action.check(project, tuple(pipelines or ()), env, start_engine, show_plan, offline)
     if sarif is not None:
         from penstock.cli.sarif import write
 

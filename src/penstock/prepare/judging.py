@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from penstock.checks.every_rule import judge
 from penstock.checks.rule import Disk, Subject
@@ -24,6 +25,12 @@ class Judged:
     resolved: tuple[Pipeline, ...] = ()
     disks: dict[str, Disk] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    broken: frozenset[str] = frozenset()
+    """The pipelines with an error."""
+
+    def without(self, names: Collection[str]) -> Judged:
+        """The same with fewer pipelines to start; what was found stays."""
+        return replace(self, resolved=tuple(one for one in self.resolved if one.name not in names))
 
     @property
     def pairs(self) -> list[tuple[Pipeline, Pipeline]]:
@@ -53,12 +60,14 @@ def judge_all(loaded: Loaded) -> Judged:
     problems = list(loaded.problems)
     resolved: list[Pipeline] = []
     disks: dict[str, Disk] = {}
+    broken: set[str] = set()
     others = {id(other): _resolved_if_possible(other, loaded) for other in (*loaded.pipelines, *loaded.others)}
     for pipeline in loaded.pipelines:
         subject = _subject(loaded, pipeline)
         found = judge(subject, spark=True)
         problems += found
         if errors_in(found):
+            broken.add(pipeline.name)
             continue
         try:
             real = resolve.pipeline(pipeline, loaded.project, os.environ)
@@ -66,6 +75,7 @@ def judge_all(loaded: Loaded) -> Judged:
             disks[pipeline.name] = _looked(loaded.project, real, root)
         except UserError as error:
             problems += error.problems
+            broken.add(pipeline.name)
             continue
         resolved.append(real)
         # Once more with the paths that references stand for; what was told already is told at the same place.
@@ -73,9 +83,12 @@ def judge_all(loaded: Loaded) -> Judged:
         subject = Subject(loaded.project, real, neighbours, disks[pipeline.name], resolved=True)
         told = {(problem.code, problem.where) for problem in found}
         again = judge(subject, spark=True, disk=True)
-        problems += [problem for problem in again if (problem.code, problem.where) not in told]
+        new = [problem for problem in again if (problem.code, problem.where) not in told]
+        problems += new
+        if errors_in(new):
+            broken.add(pipeline.name)
     masked = resolve.masked(problems, loaded.project, os.environ)
-    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked)
+    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked, frozenset(broken))
 
 
 def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:

@@ -13,10 +13,42 @@ from penstock.problems import Fault, Problem
 
 def probed(judged: Judged) -> tuple[Problem, ...]:
     """What cannot be reached of all that the pipelines read and write; found in seconds, before Spark starts."""
-    nodes = [node for pipeline in judged.resolved for node in (*pipeline.sources, *pipeline.sinks)]
+    found = [problem for problems in probed_by_pipeline(judged).values() for problem in problems]
+    return tuple(dict.fromkeys(found))
+
+
+def probed_by_pipeline(judged: Judged) -> dict[str, tuple[Problem, ...]]:
+    """The same for each pipeline that uses something that cannot be reached."""
+    asked = [(pipeline.name, node) for pipeline in judged.resolved for node in (*pipeline.sources, *pipeline.sinks)]
+    found: dict[str, list[Problem]] = {}
     with ThreadPoolExecutor(max_workers=8) as threads:
-        found = [problem for problem in threads.map(_probed, nodes) if problem]
-    return resolve.masked(dict.fromkeys(found), judged.project, os.environ)
+        for (name, _), problem in zip(asked, threads.map(_probed, (node for _, node in asked)), strict=True):
+            if problem:
+                found.setdefault(name, []).append(problem)
+    return {name: resolve.masked(problems, judged.project, os.environ) for name, problems in found.items()}
+
+
+def not_judged_offline(judged: Judged) -> dict[str, tuple[Problem, ...]]:
+    """By pipeline that Spark cannot judge without a service, a warning that says so."""
+    asking = {
+        pipeline.name: source
+        for pipeline in judged.resolved
+        for source in pipeline.sources
+        if source.spec.declared_capabilities.asks_service_for_columns
+    }
+    return {
+        name: (
+            Problem(
+                "CHECK003",
+                f"pipeline `{name}` was not judged by Spark: source `{source.name}` ({source.spec.type}) must be asked"
+                " for its columns or positions first",
+                "run `penstock check` without `--offline` where the service can be reached",
+                source.origin.where,
+                "warning",
+            ),
+        )
+        for name, source in asking.items()
+    }
 
 
 def _probed(node: Source | Sink) -> Problem | None:

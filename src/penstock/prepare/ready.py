@@ -12,10 +12,11 @@ from penstock.checks.rule import Disk, Subject
 from penstock.engine import build, resolve
 from penstock.engine.latency import Profile, async_progress, profile
 from penstock.engine.session import Engine
+from penstock.facts.stored import CheckpointFacts
 from penstock.facts.streams import only_processes
 from penstock.notation.paths import is_local
 from penstock.pipeline.load import use_modules_of
-from penstock.pipeline.model import Pipeline
+from penstock.pipeline.model import Pipeline, Query
 from penstock.pipeline.project import Project
 from penstock.prepare import cores as held_cores
 from penstock.prepare.judging import Judged
@@ -42,19 +43,23 @@ class Ready:
 def build_with(engine: Engine, judged: Judged, trigger: Trigger | None = None) -> tuple[list[Ready], list[Problem]]:
     """Declares everything to Spark, with a last look at a storage that only Spark can reach."""
     root = resolve.storage_root(judged.project, os.environ)
+    remote: list[Problem] = []
     if not all(is_local(path) for path in (root, *_paths_of(judged))):
         try:
             for pipeline in judged.resolved:
                 judged.disks[pipeline.name] = look(judged.project, pipeline, root, engine.storage)
         except OSError as error:
             return [], [_out_of_reach(root, error, judged.project)]
-        subjects = [Subject(judged.project, pipeline, (), judged.disks[pipeline.name]) for pipeline in judged.resolved]
-        found = [problem for subject in subjects for problem in judge(subject, disk=True, spec=False)]
-        remote = [problem for problem in found if problem not in judged.problems]
-        if errors_in(remote):
-            return [], remote
+        broken = set()
+        for pipeline in judged.resolved:
+            subject = Subject(judged.project, pipeline, (), judged.disks[pipeline.name])
+            found = [problem for problem in judge(subject, disk=True, spec=False) if problem not in judged.problems]
+            remote += found
+            if errors_in(found):
+                broken.add(pipeline.name)
+        judged = judged.without(broken)
     ready, problems = build_all(engine, judged.project, judged.pairs, judged.disks, trigger)
-    return ready, list(resolve.masked(problems, judged.project, os.environ))
+    return ready, [*remote, *resolve.masked(problems, judged.project, os.environ)]
 
 
 def _paths_of(judged: Judged) -> Iterator[str]:
@@ -85,9 +90,6 @@ def build_all(
     problems: list[Problem] = []
     use_modules_of(project.root)
     engine.use_modules_of(project.root)
-    of_project = resolve.project_settings(project, os.environ)
-    state = resolve.project_state(project, os.environ)
-    quick_files = engine.quick_files and is_local(resolve.storage_root(project, os.environ))
     for written, pipeline in pipelines:
         try:
             listeners = tuple(_listeners((*project.listeners, *pipeline.listeners), pipeline))
@@ -95,33 +97,59 @@ def build_all(
             problems += error.problems
             continue
         for query in pipeline.queries:
-            choices = {name for source in pipeline.sources_of(query.name) for name in source.spec.session_choices}
-            choices |= {name for sink in query.sinks for name in sink.spec.session_choices}
-            chosen = profile(
-                query, engine.cores, of_project, state,
-                quick_files=quick_files, session_choices=choices, trigger=trigger,
-            )  # fmt: skip
             born = disks[pipeline.name].checkpoints.get(query.name) if pipeline.name in disks else None
-            chosen = chosen.overlaid(born.settings if born else {}, "fixed when the checkpoint was born")
             try:
-                built = build.build(engine, pipeline, query, chosen.settings)
+                built, chosen = _declared(engine, project, pipeline, query, born, trigger)
+                subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
+                problems += judge_plans(subject, build.refusal(built))
+                problems += _missing_partition_columns(built)
+                problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
             except UserError as error:
                 problems += error.problems
                 continue
-            if processes_of(pipeline, query) and ENCODING not in chosen.choices and only_processes(built.plan):
-                chosen = chosen.overlaid({ENCODING: "avro"}, "state in Avro can follow when a processor changes")
-                built.session.conf.set(ENCODING, "avro")
-            if born is None and chosen.settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
-                # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
-                chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")
-                built.session.conf.set(FORMAT, "1")
-            chosen = replace(chosen, async_progress=async_progress(pipeline, query, built.plan, chosen.settings))
-            subject = Subject(project, pipeline, plans={query.name: built.plan}, cores=engine.cores)
-            problems += judge_plans(subject, build.refusal(built))
-            problems += _missing_partition_columns(built)
-            problems += state_problems(pipeline, built, born, engine.storage(born.path) if born else None)
+            except Exception as error:  # noqa: BLE001 - a bug in one query must not hide what is wrong with the others
+                problems.append(_not_judged(query, error))
+                continue
             ready.append(Ready(pipeline, written, built, chosen, listeners))
     return ready, _without_repeats(problems)
+
+
+def _declared(
+    engine: Engine,
+    project: Project,
+    pipeline: Pipeline,
+    query: Query,
+    born: CheckpointFacts | None,
+    trigger: Trigger | None,
+) -> tuple[build.Built, Profile]:
+    """A query as Spark knows it, and how it will run. Raises UserError."""
+    quick_files = engine.quick_files and is_local(resolve.storage_root(project, os.environ))
+    choices = {name for source in pipeline.sources_of(query.name) for name in source.spec.session_choices}
+    choices |= {name for sink in query.sinks for name in sink.spec.session_choices}
+    chosen = profile(
+        query,
+        engine.cores,
+        resolve.project_settings(project, os.environ),
+        resolve.project_state(project, os.environ),
+        quick_files=quick_files,
+        session_choices=choices,
+        trigger=trigger,
+    )
+    chosen = chosen.overlaid(born.settings if born else {}, "fixed when the checkpoint was born")
+    built = build.build(engine, pipeline, query, chosen.settings)
+    if processes_of(pipeline, query) and ENCODING not in chosen.choices and only_processes(built.plan):
+        chosen = chosen.overlaid({ENCODING: "avro"}, "state in Avro can follow when a processor changes")
+        built.session.conf.set(ENCODING, "avro")
+    if born is None and chosen.settings.get(FORMAT) == "2" and build.leaves_state_behind(pipeline, built):
+        # Format 2 finds a batch's state by the tasks that wrote it, and a batch that is passed over runs none.
+        chosen = chosen.overlaid({FORMAT: "1"}, "the sink passes over a batch that it has")
+        built.session.conf.set(FORMAT, "1")
+    return built, replace(chosen, async_progress=async_progress(pipeline, query, built.plan, chosen.settings))
+
+
+def _not_judged(query: Query, error: Exception) -> Problem:
+    message = f"query `{query.name}` could not be judged: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return Problem("CHECK004", message, "report this bug with the text of the pipeline", query.origin.where)
 
 
 def slot_problems(ready: Sequence[Ready], cores: int) -> list[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -21,7 +22,7 @@ from penstock.formats.messages_avro import AvroMessageRead
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import is_local
 from penstock.problems import Fault
-from penstock.sources.kafka_positions import Ending, Partitions, Starting, position_options
+from penstock.sources.kafka_positions import Ending, Partitions, Starting, names_partitions, position_options
 from penstock.sources.source import Decoded, SourceCapabilities, StaticOrStream
 from penstock.spec import given_options, spark_option
 from penstock.storage.hadoop import HadoopStorage
@@ -151,6 +152,12 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
     def connectors(self) -> tuple[str, ...]:
         formats = {one.type for one in (self.format, self.key_format) if one is not None}
         return ("avro", "kafka") if "avro" in formats else ("kafka",)
+
+    @property
+    def declared_capabilities(self) -> SourceCapabilities:
+        in_registry = any(getattr(one, "registry", None) for one in (self.format, self.key_format))
+        by_partition = not self.assign and any(names_partitions(one) for one in (self.starting, self.ending))
+        return replace(self.capabilities, asks_service_for_columns=in_registry or by_partition)
 
     def probe(self) -> None:
         cluster = self._cluster()

@@ -99,6 +99,13 @@ Ending = Annotated[
 ]
 
 
+def names_partitions(position: Any) -> bool:
+    """Must the partitions of the topics be known to say where it is?"""
+    if isinstance(position, AtTimestamp):
+        return position.timestamp is None
+    return position is not None and not isinstance(position, str)
+
+
 def position_options(edge: Edge, position: Any, partitions: Callable[[], Partitions]) -> dict[str, str]:
     """A position as Spark's options. A partition that is not named is read from its beginning, or to its end.
 

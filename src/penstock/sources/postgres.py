@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from penstock.connections.postgres import UsesPostgres
 from penstock.connections.postgres_names import TableName, TableText
 from penstock.problems import Fault
-from penstock.sources.source import SourceSpec
+from penstock.sources.source import SourceCapabilities, SourceSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Postgres(SourceSpec, UsesPostgres, WithSparkOptions):
     )
 
     example: ClassVar[str] = "{type: postgres, url: 'postgresql://localhost/shop', username: shop, table: cities}"
+    capabilities: ClassVar[SourceCapabilities] = SourceCapabilities(asks_service_for_columns=True)
 
     @model_validator(mode="after")
     def _table_or_query(self) -> Postgres:

@@ -35,6 +35,8 @@ class SourceCapabilities:
     """Must `before_batch` be called before each batch?"""
     refuses_batches: bool = False
     """May a task stop a batch because of what it reads? Then nothing of it may be written before all tasks end."""
+    asks_service_for_columns: bool = False
+    """Must a service be asked before Spark knows the columns of its rows?"""
 
 
 class SourceSpec(Part):
