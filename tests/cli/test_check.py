@@ -149,14 +149,14 @@ pipeline: asked
 sources:
   ticks: {type: rate}
   known: {type: postgres, url: "postgresql://127.0.0.1:1/none", table: known}
-steps: {both: {sql: SELECT ticks.value FROM ticks JOIN known USING (value)}}
-sinks: {out: {of: both, type: console}}
+steps: {matched: {sql: "SELECT ticks.value FROM ticks JOIN known USING (value)"}}
+sinks: {out: {of: matched, type: console}}
 """
 
 
 @pytest.mark.spark
 def test_an_error_of_one_pipeline_keeps_spark_from_judging_no_other(penstock, on_shared_spark, project):
-    place(project / "pipelines/a.yaml", SORTED.replace("newest,", "newst,"))  # GRAPH001 before Spark
+    place(project / "pipelines/a.yaml", SORTED.replace("FROM ticks", "FROM tick"))  # GRAPH001 before Spark
     place(project / "pipelines/b.yaml", GONE)  # a service that is away
     place(project / "pipelines/c.yaml", SORTED.replace("sorted_ticks", "sorted_too"))  # an error that Spark finds
     place(project / "pipelines/d.yaml", COUNTS.replace("n FROM", "n, nothing FROM").replace("counts", "columns"))
