@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock import crash_points
-from penstock.checkpoint.read import batches
+from penstock.storage.batch_log import batches
 from penstock.storage.storage import LocalStorage
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
@@ -81,7 +81,7 @@ def run_to_the_end(root: Path) -> None:
 
 def written(checkpoint: Path, log: str) -> list[int]:
     """The batches in one of its logs, oldest first."""
-    return sorted(batches(LocalStorage(), str(checkpoint), log))
+    return sorted(batches(LocalStorage(), str(checkpoint / log)))
 
 
 def last_commit(checkpoint: Path) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.storage.batch_log import batches, newest_batch
 from penstock.storage.storage import LocalStorage, join
 
 storage = LocalStorage()
@@ -71,3 +72,11 @@ def test_renames_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:
 def test_joins_with_one_slash() -> None:
     assert join("s3a://bucket/", "a", "b") == "s3a://bucket/a/b"
     assert join("/storage", "checkpoints") == "/storage/checkpoints"
+
+
+def test_the_newest_batch_of_a_log_is_the_greatest_number(tmp_path: Path) -> None:
+    for name in ("2", "10", "9", ".11.tmp", "12.crc"):
+        (tmp_path / name).write_text("")
+    assert sorted(batches(storage, str(tmp_path))) == [2, 9, 10]
+    assert newest_batch(storage, str(tmp_path)) == 10
+    assert newest_batch(storage, str(tmp_path / "none")) is None

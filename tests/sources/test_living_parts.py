@@ -138,8 +138,6 @@ def test_the_files_of_a_batch_are_those_between_its_offsets_and_the_ones_before(
     assert files[1] == files[3] == []
     assert sorted(files[2]) == ["file:///data/in/b c", "file:///data/in/d", "file:///data/in/e"]
     assert pending.files_of(STORAGE, str(tmp_path), 0, "/data/elsewhere") == []
-    assert pending.last_planned(STORAGE, str(tmp_path)) == 2
-    assert pending.last_planned(STORAGE, str(tmp_path / "none")) is None
 
 
 def test_a_refusal_is_found_in_the_text_of_a_failure() -> None:

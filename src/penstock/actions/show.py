@@ -15,6 +15,7 @@ from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
 from penstock.engine.plan_facts import plan_of_rows
 from penstock.engine.session import Engine
+from penstock.notation.sql_text import quoted
 from penstock.pipeline.load import load, use_modules_of
 from penstock.pipeline.model import Pipeline, Source
 from penstock.prepare.judging import judge_all
@@ -145,8 +146,10 @@ def _readable(rows: DataFrame) -> list[Column]:
     """Timestamps as text: Python would show them in the machine's own time zone, not in the session's."""
     from pyspark.sql.functions import col
 
-    quoted = [(f"`{name.replace('`', '``')}`", name, kind) for name, kind in rows.dtypes]
-    return [(col(q).cast("string").alias(name) if kind.startswith("timestamp") else col(q)) for q, name, kind in quoted]
+    columns = [(quoted(name), name, kind) for name, kind in rows.dtypes]
+    return [
+        (col(q).cast("string").alias(name) if kind.startswith("timestamp") else col(q)) for q, name, kind in columns
+    ]
 
 
 def _sampled(session: SparkSession, source: Source) -> DataFrame:

@@ -6,7 +6,7 @@ does not serve the other, as Spark's guide says it does. With a watermark of 0 i
 
 from __future__ import annotations
 
-from penstock.checkpoint.read import last_batch
+from penstock.storage.batch_log import newest_batch
 from penstock.storage.storage import Storage, join
 
 _METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
@@ -14,7 +14,7 @@ _METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 
 def complete(storage: Storage, checkpoint_folder: str) -> None:
     """Lets Spark go on in batches. Offsets stay as they are. Raises OSError."""
-    newest = last_batch(storage, checkpoint_folder, "offsets")
+    newest = newest_batch(storage, join(checkpoint_folder, "offsets"))
     if newest is None:
         return
     file = join(checkpoint_folder, "offsets", str(newest))

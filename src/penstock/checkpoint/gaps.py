@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from penstock.checkpoint.read import batches
+from penstock.storage.batch_log import batches
 from penstock.storage.storage import Storage, join
 
 
@@ -45,6 +45,6 @@ def missing(offsets: Collection[int], commits: Collection[int]) -> dict[int, int
 def close(storage: Storage, checkpoint_folder: str) -> None:
     """Lets Spark go on without asynchronous progress. A crash within does no harm. Raises NoEarlierBatch, OSError."""
     folder = join(checkpoint_folder, "offsets")
-    found = missing(batches(storage, checkpoint_folder, "offsets"), batches(storage, checkpoint_folder, "commits"))
+    found = missing(*(batches(storage, join(checkpoint_folder, log)) for log in ("offsets", "commits")))
     for batch, like in found.items():
         storage.write_text(join(folder, str(batch)), storage.read_text(join(folder, str(like))))

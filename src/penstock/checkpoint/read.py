@@ -10,6 +10,7 @@ from penstock.checkpoint import folders, manifest
 from penstock.checkpoint.manifest import Manifest
 from penstock.facts.stored import CheckpointFacts, ReadFile
 from penstock.notation.paths import is_local, to_local
+from penstock.storage.batch_log import newest_batch
 from penstock.storage.storage import Storage, join
 
 _LAST_FILES = 200
@@ -32,8 +33,8 @@ def checkpoint(storage: Storage, query_folder: str, query: str) -> CheckpointFac
         spark_id=_spark_id(storage, path),
         settings=born.settings,
         partition_columns=born.partition_columns,
-        last_offset=last_batch(storage, path, "offsets"),
-        last_commit=last_batch(storage, path, "commits"),
+        last_offset=newest_batch(storage, join(path, "offsets")),
+        last_commit=newest_batch(storage, join(path, "commits")),
         read_files=tuple(read_files(storage, path)),
     )
 
@@ -54,26 +55,16 @@ def read_manifest(storage: Storage, query_folder: str, generation: int) -> Manif
     return manifest.from_text(text, file)
 
 
-def batches(storage: Storage, checkpoint_folder: str, log: str) -> list[int]:
-    """The batches in a checkpoint's `offsets` or `commits`."""
-    return [int(entry.name) for entry in storage.entries(join(checkpoint_folder, log)) if entry.name.isdigit()]
-
-
-def last_batch(storage: Storage, checkpoint_folder: str, log: str) -> int | None:
-    """The newest batch in a checkpoint's `offsets` or `commits`."""
-    return max(batches(storage, checkpoint_folder, log), default=None)
-
-
 def newest_text(storage: Storage, checkpoint_folder: str, log: str) -> str | None:
     """What is written down of the newest batch in a checkpoint's `offsets` or `commits`."""
-    newest = last_batch(storage, checkpoint_folder, log)
+    newest = newest_batch(storage, join(checkpoint_folder, log))
     return None if newest is None else storage.read_text(join(checkpoint_folder, log, str(newest)))
 
 
 def batch_under_way(storage: Storage, checkpoint_folder: str) -> int | None:
     """Spark writes a batch's offsets before it runs and its commit after: in between, the batch is under way."""
-    planned = last_batch(storage, checkpoint_folder, "offsets")
-    return None if planned == last_batch(storage, checkpoint_folder, "commits") else planned
+    planned = newest_batch(storage, join(checkpoint_folder, "offsets"))
+    return None if planned == newest_batch(storage, join(checkpoint_folder, "commits")) else planned
 
 
 def read_files(storage: Storage, checkpoint_folder: str) -> Iterator[ReadFile]:

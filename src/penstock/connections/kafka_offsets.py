@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.storage.batch_log import newest_batch
 from penstock.storage.storage import Storage, join
 
 Offsets = dict[str, dict[int, int]]
@@ -60,7 +61,7 @@ def _lost(wanted: Offsets, earliest: Offsets, latest: Offsets) -> Iterator[Lost]
 
 def next_offsets(storage: Storage, checkpoint: str, is_ours: IsOurs) -> Offsets:
     """Where a query goes on in the topics of one source, from its checkpoint; empty before its first batch."""
-    committed = _newest(storage, join(checkpoint, "commits"))
+    committed = newest_batch(storage, join(checkpoint, "commits"))
     if committed is not None:
         return in_log(storage.read_text(join(checkpoint, "offsets", str(committed))), is_ours)
     found: Offsets = {}
@@ -105,7 +106,3 @@ def _kafka_offsets(line: str) -> Offsets:
         return {topic: {int(key): int(value) for key, value in each.items()} for topic, each in data.items()}
     except (ValueError, TypeError):
         return {}
-
-
-def _newest(storage: Storage, folder: str) -> int | None:
-    return max((int(entry.name) for entry in storage.entries(folder) if entry.name.isdigit()), default=None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.dead_letters.bad_records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
 from penstock.notation.durations import to_milliseconds
+from penstock.notation.sql_text import quoted
 from penstock.pipeline.model import Source, Step
 from penstock.sources.source import Decoded
 from penstock.transforms.functions import Function
@@ -286,7 +287,7 @@ def _raw(rows: DataFrame) -> Column:
     from pyspark.sql.functions import coalesce, col, struct, to_json, when
 
     ours = {HIDDEN, ARRIVED, VERDICT, ERROR}
-    columns = [col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in ours]
+    columns = [col(quoted(name)) for name in rows.columns if name not in ours]
     as_json = to_json(struct(*columns)).cast("binary")
     if HIDDEN not in rows.columns:
         return as_json

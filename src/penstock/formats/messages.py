@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.formats.textual import DateTimes, LenientDateTimes
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
 from penstock.spec import Part, given_options, spark_option
 
@@ -163,7 +164,7 @@ class CsvMessageRead(DateTimes, LenientDateTimes, _WithSchema):
 
         schema, options = self._schema(), self._options()
         text = data.cast("string")
-        as_text = ", ".join(f"{backquoted(name)} STRING" for name in schema.names)
+        as_text = ", ".join(f"{quoted(name)} STRING" for name in schema.names)
         return Decoding(
             from_csv(when(is_valid_utf8(text) & (length(data) > lit(0)), text), schema.toDDL(), options),
             lambda parsed: _columns(parsed, schema),
@@ -242,7 +243,7 @@ class TextMessageWrite(Part):
     def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         from pyspark.sql.functions import col
 
-        return col(backquoted(columns[0])).cast("string").cast("binary")
+        return col(quoted(columns[0])).cast("string").cast("binary")
 
 
 class RawMessageWrite(Part):
@@ -262,19 +263,14 @@ class RawMessageWrite(Part):
     def encoded(self, rows: DataFrame, columns: Sequence[str], subject: RegistrySubject) -> Column:
         from pyspark.sql.functions import col
 
-        return col(backquoted(columns[0])).cast("binary")
+        return col(quoted(columns[0])).cast("binary")
 
 
 def as_json(columns: Sequence[str], options: dict[str, str] | None = None) -> Column:
     """The columns as one JSON object: the same text for the same values, whatever the session's time zone."""
     from pyspark.sql.functions import col, struct, to_json
 
-    return to_json(struct(*(col(backquoted(name)) for name in columns)), {"timeZone": "UTC"} | (options or {}))
-
-
-def backquoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
+    return to_json(struct(*(col(quoted(name)) for name in columns)), {"timeZone": "UTC"} | (options or {}))
 
 
 def magic_byte(data: Column) -> Column:

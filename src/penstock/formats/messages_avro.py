@@ -13,9 +13,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock import spark_internals
-from penstock.formats.messages import Decoding, RegistrySubject, backquoted, body_of, not_framed
+from penstock.formats.messages import Decoding, RegistrySubject, body_of, not_framed
 from penstock.formats.messages_registry import Registered, Registry, Subjects
 from penstock.notation.paths import PathText
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
 from penstock.spec import Part
 
@@ -136,8 +137,8 @@ class AvroMessageWrite(_AvroSchema):
         if schema is not None:
             columns = [field["name"] for field in _fields(schema) if field["name"] in columns]
         else:
-            schema = spark_internals.avro_schema(rows.select(*(backquoted(name) for name in columns)), self.record_name)
-        body = to_avro(struct(*(col(backquoted(name)) for name in columns)), schema)
+            schema = spark_internals.avro_schema(rows.select(*(quoted(name) for name in columns)), self.record_name)
+        body = to_avro(struct(*(col(quoted(name)) for name in columns)), schema)
         if self.registry is None:
             return body
         number = _registered(self.registry, subject, schema)

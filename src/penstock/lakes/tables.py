@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from penstock import spark_internals
+from penstock.notation.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,18 +21,6 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([\w-]+)")
 QUERY_ID = "spark.sql.streaming.queryId"
 BATCH = "spark.sql.streaming.epochId"
 """The properties by which Iceberg's own streaming sink knows the snapshots that it has made."""
-
-
-def quoted(name: str) -> str:
-    """An identifier as Spark's SQL takes it, whatever it holds."""
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
-
-
-def literal(text: str) -> str:
-    """A text as Spark's SQL takes it, whatever it holds."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def parts_of(table: str) -> tuple[str, ...]:

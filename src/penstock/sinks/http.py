@@ -14,6 +14,7 @@ from penstock.connections.http import HttpAccess, HttpUrl, header_name
 from penstock.crash_points import reached
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.references import Mask
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
@@ -262,8 +263,7 @@ def _require_column(rows: DataFrame, name: str, key: str) -> None:
 def _column(name: str) -> Column:
     from pyspark.sql.functions import col
 
-    escaped = name.replace("`", "``")
-    return col(f"`{escaped}`")
+    return col(quoted(name))
 
 
 def _json(names: list[str] | tuple[str, ...], *, ignore_nulls: bool) -> Column:

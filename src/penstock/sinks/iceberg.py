@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.lakes.tables import BATCH, QUERY_ID, TableText, full_name, parts_of, quoted, snapshots
+from penstock.lakes.tables import BATCH, QUERY_ID, TableText, full_name, parts_of, snapshots
+from penstock.notation.sql_text import quoted
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import SinkCapabilities, SinkSpec

@@ -18,10 +18,10 @@ from penstock.formats.messages import (
     RegistrySubject,
     TextMessageWrite,
     as_json,
-    backquoted,
 )
 from penstock.formats.messages_any import AnyMessageWrite
 from penstock.notation.durations import Duration, to_milliseconds
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
@@ -190,14 +190,14 @@ class Kafka(SinkSpec, KafkaAddress):
 
         topics = (self.topic,) if self.topic is not None else ()
         value = self.format.encoded(rows, self._value_columns(rows), RegistrySubject(topics))
-        topic = lit(self.topic) if self.topic is not None else col(backquoted(self._topic_column))
+        topic = lit(self.topic) if self.topic is not None else col(quoted(self._topic_column))
         key = lit(None).cast("binary")
         if self.key:
             key = self._key_writer(rows).encoded(rows, self.key, RegistrySubject(topics, part="key"))
         messages = {_TOPIC: topic, "key": key, "value": value}
         if self.partition_column is not None:
-            messages["partition"] = col(backquoted(self.partition_column))
-        given = [_header(name, col(backquoted(column)).cast("binary")) for name, column in self.headers.items()]
+            messages["partition"] = col(quoted(self.partition_column))
+        given = [_header(name, col(quoted(column)).cast("binary")) for name, column in self.headers.items()]
         messages[_GIVEN] = array(*given) if given else lit(None)
         messages[_OWN] = as_json(self.record_id).cast("binary") if self.record_id else lit(None)
         # Two steps, so that the value is encoded once although its id is made of it.

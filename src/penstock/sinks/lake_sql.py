@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from penstock.lakes.tables import literal, quoted
+from penstock.notation.sql_text import literal, quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks.upsert import DELETES, TableWrites, changes
 from penstock.spark_internals import JavaError, java_message

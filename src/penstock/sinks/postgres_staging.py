@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.connections.postgres import one_line, refused
 from penstock.connections.postgres_names import TableName
 from penstock.crash_points import reached
-from penstock.lakes.tables import quoted
+from penstock.notation.sql_text import quoted
 from penstock.sinks.postgres_table import TableColumn, lock
 from penstock.sinks.postgres_types import spelled
 from penstock.sinks.upsert import DELETES

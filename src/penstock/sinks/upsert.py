@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.lakes.tables import quoted
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
 from penstock.sinks.sink import Mode
 from penstock.spec import Spec

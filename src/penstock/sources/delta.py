@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.lakes.tables import Moment, TableText, full_name, quoted
+from penstock.lakes.tables import Moment, TableText, full_name
 from penstock.notation.paths import PathText
+from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
 from penstock.sources.source import StaticOrStream
 from penstock.spark_internals import is_delta_table

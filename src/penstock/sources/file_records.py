@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.dead_letters.bad_records import HIDDEN, ORIGIN_SCHEMA
+from penstock.notation.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,4 +85,4 @@ def column(name: str) -> Column:
     """A column whatever its name holds: a dot would mean a field inside of it."""
     from pyspark.sql.functions import col
 
-    return col(f"`{name.replace('`', '``')}`")
+    return col(quoted(name))

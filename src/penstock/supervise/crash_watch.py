@@ -13,12 +13,11 @@ from pathlib import Path
 from threading import Thread
 
 from penstock import crash_points
-from penstock.checkpoint.read import last_batch
-from penstock.engine import async_log
 from penstock.engine.build import Built, Started
 from penstock.notation.paths import is_local, to_local
 from penstock.spark_internals import SPARK_IS_GONE
 from penstock.storage.storage import LocalStorage
+from penstock.supervise.query_logs import QueryLogs
 
 _LOOK_SECONDS = 0.001
 _POINTS = ("after_offset_log", "in_task", "after_sink_commit", "before_commit_log", "unwritten_progress")
@@ -67,8 +66,8 @@ class _Watched:
     """One query, and where it is in its batch."""
 
     def __init__(self, built: Built, started: Started, checkpoint: str) -> None:
-        self._streaming, self._checkpoint = started.streaming, checkpoint
-        self._is_async = started.interval is not None
+        self._streaming = started.streaming
+        self._logs = QueryLogs(started, LocalStorage(), checkpoint)
         self._id, self._run_id = str(started.streaming.id), str(started.streaming.runId)
         self._tracker = built.session.sparkContext.statusTracker()
         path = getattr(built.query.sink.spec, "path", None)
@@ -81,9 +80,9 @@ class _Watched:
 
     def batch_at(self, point: str) -> int | None:
         """The batch that is at the point now, if there is one."""
-        planned, committed = self._planned(), self._committed()
+        planned, committed = self._logs.planned, self._logs.committed
         if point == "unwritten_progress":
-            return committed if committed > self._newest("commits") else None
+            return committed if committed > self._logs.on_disk("commits") else None
         if planned <= committed:
             self._earlier_jobs = self._jobs()
             return None
@@ -94,17 +93,7 @@ class _Watched:
 
     def is_under_way(self, number: int) -> bool:
         """As the disk shows, without the JVM. With asynchronous progress the disk lacks the batch in any case."""
-        return self._newest("commits") < number
-
-    def _planned(self) -> int:
-        return async_log.last_planned(self._streaming) if self._is_async else self._newest("offsets")
-
-    def _committed(self) -> int:
-        return async_log.last_committed(self._streaming) if self._is_async else self._newest("commits")
-
-    def _newest(self, log: str) -> int:
-        last = last_batch(LocalStorage(), self._checkpoint, log)
-        return -1 if last is None else last
+        return self._logs.on_disk("commits") < number
 
     def _is_written(self, number: int) -> bool:
         """Does the sink have the batch? What keeps no log of its batches has it when a job of the batch has ended."""

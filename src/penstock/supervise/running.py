@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.checkpoint.read import batch_under_way, last_batch
 from penstock.dead_letters import verdicts
-from penstock.engine import async_log, record_times
+from penstock.engine import record_times
 from penstock.engine.build import OBSERVATION, Built, Started
 from penstock.engine.spark_problems import causes, query_failed, spark_is_gone
 from penstock.engine.under_way import BatchMetrics, UnderWay
@@ -27,6 +26,7 @@ from penstock.spark_internals import SPARK_IS_GONE, reports_since
 from penstock.storage.storage import Storage
 from penstock.supervise.attempts import Attempts
 from penstock.supervise.backlog import Backlog
+from penstock.supervise.query_logs import QueryLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,18 +50,18 @@ class RunningQuery:
         backlog: Backlog | None = None,
     ) -> None:
         self._pipeline, self._built, self._begin_anew, self._mask = pipeline, built, anew, mask
-        self._take(started)
         self._storage, self._backlog = storage, backlog
         self._problem: Problem | None = None
         self._since = time.monotonic()
         self._attempts = Attempts()
         self.pipeline, self.checkpoint = pipeline.name, checkpoint
+        self._take(started)
         self.guarantee = guarantee
         self.max_bad_share = built.query.settings.max_bad_share
 
     def _take(self, started: Started) -> None:
         self._started, self._trigger, self._writer = started.streaming, started.trigger, started.writer
-        self._is_async = started.interval is not None
+        self._logs = QueryLogs(started, self._storage, self.checkpoint)
         # With asynchronous progress a number of a batch may come again.
         self._last_told: int = -1
         self._last_seen = ""
@@ -202,10 +202,7 @@ class RunningQuery:
         """The batch that is planned and not committed. One whose rows have left already is not waited for."""
         if self._trigger.emits_early:
             return None
-        if not self._is_async:
-            return batch_under_way(self._storage, self.checkpoint)
-        planned = async_log.last_planned(self._started)
-        return None if planned == async_log.last_committed(self._started) else planned
+        return self._logs.under_way
 
     @property
     def under_way(self) -> UnderWay | None:
@@ -218,10 +215,7 @@ class RunningQuery:
     @property
     def last_commit(self) -> int:
         """The newest batch that is committed; -1 before the first."""
-        if self._is_async:
-            return async_log.last_committed(self._started)
-        last = last_batch(self._storage, self.checkpoint, "commits")
-        return -1 if last is None else last
+        return self._logs.committed
 
     @property
     def share(self) -> float | None:
@@ -252,8 +246,7 @@ class RunningQuery:
     def stop(self) -> None:
         """Stops it at once; a batch under way is run again at the next start."""
         self._started.stop()
-        if self._is_async:
-            async_log.write_down(self._started, self._built.session)
+        self._logs.write_down(self._built.session)
 
     def _plain(self, progress: Any) -> dict[str, Any]:
         text = progress.json if hasattr(progress, "json") else json.dumps(progress, default=str)

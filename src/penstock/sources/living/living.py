@@ -16,6 +16,8 @@ from penstock.problems import Fault
 from penstock.sources.living import csv_rows, json_rows, parquet_rows, pending, schemas, versions
 from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused_columns, sample
 from penstock.sources.living.versions import Version
+from penstock.storage.batch_log import newest_batch
+from penstock.storage.storage import join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +96,7 @@ def recover(source: Files, failure: str, spark: SparkSession, checkpoint: str) -
     if told and int(told.get("version", 0)) < newest.version:
         return True  # another query of this folder has kept what is new
     storage = versions.storage_of(checkpoint, spark)
-    batch = pending.last_planned(storage, checkpoint)
+    batch = newest_batch(storage, join(checkpoint, "offsets"))  # the one that failed
     files = pending.files_of(storage, checkpoint, batch, source.path) if batch is not None else []
     found = _format(source).look(source, spark, files, newest)
     _tell(source, found)

@@ -10,12 +10,6 @@ from penstock.notation.paths import is_within
 from penstock.storage.storage import Storage, join
 
 
-def last_planned(storage: Storage, checkpoint: str) -> int | None:
-    """The newest batch whose offsets are written: after a failure, the one that failed."""
-    numbers = [int(entry.name) for entry in storage.entries(join(checkpoint, "offsets")) if entry.name.isdigit()]
-    return max(numbers, default=None)
-
-
 def files_of(storage: Storage, checkpoint: str, batch: int, path: str) -> list[str]:
     """The files that the source of `path` brings to a batch."""
     until, after = _offsets(storage, checkpoint, batch), _offsets(storage, checkpoint, batch - 1)

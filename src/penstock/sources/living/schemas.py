@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.notation.sql_text import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
@@ -26,7 +28,7 @@ _AS_DOUBLE = ("tinyint", "smallint", "int", "float")
 
 def step(name: str) -> str:
     """A name as it stands in a path."""
-    return name if _PLAIN.match(name) and name != FILE_KEY else f"`{name.replace('`', '``')}`"
+    return name if _PLAIN.match(name) and name != FILE_KEY else quoted(name)
 
 
 def steps(path: str) -> list[str]:
