@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 from penstock import crash_points
 from penstock.storage.batch_log import batches
 from penstock.storage.storage import LocalStorage
@@ -50,16 +52,14 @@ def kill(process: subprocess.Popen[bytes], *, with_jvm: bool) -> None:
     """
     if process.poll() is not None:
         return
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    children = psutil.Process(process.pid).children()
     process.kill()
     process.wait()
-    deadline = time.monotonic() + _END_SECONDS
-    for child in children:
-        if with_jvm:
-            os.kill(int(child), signal.SIGKILL)
-        while Path(f"/proc/{child}/exe").exists():
-            assert time.monotonic() < deadline, "the JVM outlives its driver"
-            time.sleep(0.02)
+    if with_jvm:
+        for child in children:
+            child.kill()
+    _, left = psutil.wait_procs(children, _END_SECONDS)
+    assert not left, "the JVM outlives its driver"
 
 
 def run_to_crash(root: Path, point: str, *arguments: str) -> None:

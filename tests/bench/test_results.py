@@ -11,7 +11,6 @@ from penstock.bench import report
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.contenders.every_contender import CONTENDERS
 from penstock.bench.measure import Latency
-from penstock.bench.processes import Stat, parse_stat, tree
 from penstock.bench.results import Run, summary
 from penstock.bench.rounds import starts, turns
 from penstock.bench.workloads.stateless import WORKLOAD
@@ -145,18 +144,3 @@ def test_rounds_are_spread_over_starts(rounds, times, expected):
     contenders = [Contender("a", "", lambda workload, job: Launch(()))]
     found = starts(list(turns(WORKLOAD, contenders, rounds)), rounds, times)
     assert [[turn.round for turn in some] for some in found] == expected
-
-
-def test_a_process_is_read_whatever_its_name():
-    text = "42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 100 50 25 25 20 0 1 0 777 1000000 3 18446744073709551615 1 1"
-    found = parse_stat(text)
-    assert (found.pid, found.parent, found.started) == (42, 7, 777)
-    assert found.cpu_seconds > 0
-    assert found.memory_bytes > 0
-
-
-def test_a_tree_holds_all_descendants_and_nobody_else():
-    stats = [Stat(pid, parent, 0, 0, 0) for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 0))]
-    assert {one.pid for one in tree(2, stats)} == {2, 3}
-    assert {one.pid for one in tree(1, stats)} == {1, 2, 3, 4}
-    assert tree(9, stats) == []

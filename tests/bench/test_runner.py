@@ -14,7 +14,7 @@ import pytest
 from penstock.bench.contenders.contender import Contender, Launch
 from penstock.bench.contenders.every_contender import FLOOR
 from penstock.bench.contenders.penstock import LOW
-from penstock.bench.processes import Measured, all_stats, tree
+from penstock.bench.processes import Measured, alive, family
 from penstock.bench.rounds import run_workload
 from penstock.bench.turn import Options
 from penstock.bench.workloads import boundary, drain, files, keyed_count, recovery, stateless
@@ -152,11 +152,10 @@ def test_a_held_process_does_nothing_until_it_goes_on(tmp_path):
 def test_a_measured_process_ends_with_its_children(tmp_path):
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).wait()"
     process = Measured((sys.executable, "-c", code), os.environ, tmp_path, every_seconds=0.05)
-    while len(found := tree(process.pid, all_stats())) < 2:
+    while len(found := family(process.pid)) < 2:
         time.sleep(0.05)
     process.stop()
-    known = {(one.pid, one.started) for one in found}
-    assert not [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]
+    assert alive(found) == []
     assert process.peak_memory_bytes > 0
 
 
@@ -166,20 +165,19 @@ def test_nothing_is_left_of_a_held_process_when_the_bench_is_killed(tmp_path):
     holder = f"""
     import os, sys, time
     from pathlib import Path
-    from penstock.bench.processes import Measured, all_stats, tree
+    from penstock.bench.processes import Measured, family
     process = Measured((sys.executable, "-c", {parent!r}), os.environ, Path({str(tmp_path)!r}))
-    while len(tree(process.pid, all_stats())) < 2:
+    while len(family(process.pid)) < 2:
         time.sleep(0.05)
     process.hold()
     print(process.pid, flush=True)
     time.sleep(600)
     """
     with subprocess.Popen([sys.executable, "-c", dedent(holder)], stdout=subprocess.PIPE, text=True) as bench:
-        held = tree(int(bench.stdout.readline()), all_stats())
+        held = family(int(bench.stdout.readline()))
         assert len(held) == 2
         bench.kill()
-    known = {(one.pid, one.started) for one in held}
     deadline = time.monotonic() + 120
-    while left := [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]:
+    while left := alive(held):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)

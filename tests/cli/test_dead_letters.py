@@ -302,4 +302,6 @@ def test_a_list_needs_no_jvm_and_nothing_that_is_slow_to_load(two):
 def test_columns_of_a_ddl_text():
     ddl = "id BIGINT, `a, b` STRING COMMENT 'x', c STRUCT<d: INT, e: MAP<STRING, INT>>, f DECIMAL(10, 2), g: INT"
     assert columns_of(ddl) == ["id", "a, b", "c", "f", "g"]
+    assert columns_of("a STRING COMMENT 'with, a (comma', `b``c` ARRAY<ARRAY<INT>>, order INT") == ["a", "b`c", "order"]
+    assert columns_of("a STRING COMMENT 'open") == []
     assert columns_of(None) == []

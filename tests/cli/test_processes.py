@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from urllib.parse import unquote
 
+import psutil
 import pytest
 
 from tests.conftest import place
@@ -145,9 +146,9 @@ def test_a_second_signal_ends_at_once_and_a_second_process_is_refused(project):
 def test_spark_that_dies_is_told_and_no_secret_stands_on_its_command_line(project):
     process = started(project, "--json")
     wait_for_commits(project, process, 1)
-    jvm = int(subprocess.check_output(["pgrep", "-P", str(process.pid), "java"], text=True).split()[0])
-    assert b"sesame123" not in Path(f"/proc/{jvm}/cmdline").read_bytes()
-    os.kill(jvm, signal.SIGKILL)
+    (jvm,) = (child for child in psutil.Process(process.pid).children() if child.name() == "java")
+    assert "sesame123" not in " ".join(jvm.cmdline())
+    jvm.kill()
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, out + err
     assert [problem["code"] for problem in json.loads(out)["problems"]] == ["RUN002"]

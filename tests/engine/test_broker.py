@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -160,6 +161,6 @@ def test_it_ends_with_the_process_that_started_it(tmp_path) -> None:
         pid = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists():
+    while psutil.pid_exists(pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -3,73 +3,54 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 from penstock.bench.measure import Sample
 from penstock.engine.broker import end_with_us
 
 OUTPUT = "output.log"
 """What a process prints, in its folder."""
-_PROC = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _STOP_SECONDS = 20.0
 _TICK_SECONDS = 0.1
 _LOG_CHARACTERS = 1_500
 
 
-@dataclass(frozen=True)
-class Stat:
-    """One process, as the kernel tells of it."""
-
-    pid: int
-    parent: int
-    cpu_seconds: float
-    """With that of its children that have ended."""
-    memory_bytes: int
-    started: int
-    """Tells it from another one that later has the same number."""
+def family(root: int) -> list[psutil.Process]:
+    """The process `root` with all that descend from it; none after it has ended."""
+    try:
+        process = psutil.Process(root)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
-def parse_stat(text: str) -> Stat:
-    """From the text of `/proc/<pid>/stat`. A program's name may hold spaces and brackets."""
-    pid, _, rest = text.partition(" (")
-    words = rest.rpartition(") ")[2].split()
-    return Stat(
-        pid=int(pid),
-        parent=int(words[1]),
-        cpu_seconds=sum(map(int, words[11:15])) / _TICKS,
-        memory_bytes=int(words[21]) * _PAGE,
-        started=int(words[19]),
-    )
+def alive(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those that have not ended. Another process that later has the same number is not taken for one of them."""
+    return [one for one in processes if one.is_running() and not _is_zombie(one)]
 
 
-def tree(root: int, stats: Sequence[Stat]) -> list[Stat]:
-    """The process `root` with all that descend from it."""
-    children: dict[int, list[Stat]] = {}
-    for one in stats:
-        children.setdefault(one.parent, []).append(one)
-    found = [one for one in stats if one.pid == root]
-    for one in found:  # grows while it is walked
-        found += children.get(one.pid, [])
-    return found
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
-def all_stats() -> list[Stat]:
-    """Every process of this machine that can be seen."""
-    stats = []
-    for folder in _PROC.iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):  # it has just ended
-                stats.append(parse_stat((folder / "stat").read_text(encoding="utf-8", errors="replace")))
-    return stats
+def _used(process: psutil.Process) -> tuple[float, int]:
+    """Seconds of CPU, with those of its children that have ended, and bytes of memory; nothing if it has just ended."""
+    try:
+        with process.oneshot():
+            cpu = process.cpu_times()
+            return cpu.user + cpu.system + cpu.children_user + cpu.children_system, process.memory_info().rss
+    except psutil.NoSuchProcess:
+        return 0.0, 0
 
 
 class Measured:
@@ -80,7 +61,7 @@ class Measured:
     ) -> None:
         self._log = folder / OUTPUT
         self._every_seconds = every_seconds
-        self._seen: dict[int, Stat] = {}
+        self._seen: set[psutil.Process] = set()
         self._ended = threading.Event()
         self._held = False
         self.samples: list[Sample] = []
@@ -120,11 +101,11 @@ class Measured:
         """Stops the clock for it and its children: they use nothing until `go_on`."""
         self._look()
         self._held = True
-        _signal(tree(self.pid, all_stats()), signal.SIGSTOP)
+        _signal(family(self.pid), signal.SIGSTOP)
 
     def go_on(self) -> None:
         if self._held:
-            _signal(tree(self.pid, all_stats()), signal.SIGCONT)
+            _signal(family(self.pid), signal.SIGCONT)
             self._held = False
             self._look()
 
@@ -133,7 +114,7 @@ class Measured:
         self._end_samples()
         self.killed_at = time.time_ns() // 1_000
         self._process.kill()
-        _signal(self._left(), signal.SIGKILL)
+        _signal(alive(self._seen), signal.SIGKILL)
         self._forget()
 
     def stop(self) -> None:
@@ -146,9 +127,9 @@ class Measured:
         except subprocess.TimeoutExpired:
             self._process.kill()
         self._forget()
-        _signal(self._left(), signal.SIGTERM)
+        _signal(alive(self._seen), signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
-        while (left := self._left()) and time.monotonic() < deadline:
+        while (left := alive(self._seen)) and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)
         _signal(left, signal.SIGKILL)
 
@@ -171,21 +152,17 @@ class Measured:
 
     def _look(self) -> None:
         now = time.time_ns() // 1_000
-        if alive := tree(self._process.pid, all_stats()):
-            self._seen |= {one.pid: one for one in alive}
-            cpu, memory = sum(one.cpu_seconds for one in alive), sum(one.memory_bytes for one in alive)
-            if memory:  # a process that has ended and is not waited for holds none
-                self.samples.append(Sample(now, cpu, memory))
-
-    def _left(self) -> list[Stat]:
-        known = {(one.pid, one.started) for one in self._seen.values()}
-        return [one for one in all_stats() if (one.pid, one.started) in known and one.memory_bytes]
+        found = family(self._process.pid)
+        self._seen.update(found)
+        used = [_used(one) for one in found]
+        if memory := sum(memory for _, memory in used):  # a process that has ended and is not waited for holds none
+            self.samples.append(Sample(now, sum(cpu for cpu, _ in used), memory))
 
 
-def _signal(processes: Sequence[Stat], number: signal.Signals) -> None:
+def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
     for one in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one.pid, number)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.send_signal(number)
 
 
 @contextlib.contextmanager

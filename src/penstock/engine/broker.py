@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -217,12 +218,14 @@ class Broker:
 
 
 _GUARD = """
-end() {
-    for child in $(cat /proc/"$1"/task/*/children); do end "$child"; done
-    kill "$1"; kill -CONT "$1"
-}
-read -r _  # nothing comes: the pipe closes when our end of it is gone
-end "$1"
+import contextlib, sys
+import psutil
+guarded = psutil.Process(int(sys.argv[1]))
+sys.stdin.read()  # nothing comes: the pipe closes when our end of it is gone
+for process in (*guarded.children(recursive=True), guarded):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.terminate()
+        process.resume()
 """
 
 
@@ -232,7 +235,7 @@ def end_with_us(pid: int) -> subprocess.Popen[bytes]:
     Kill it before `pid` can be another's.
     """
     return subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "guard", str(pid)],
+        [sys.executable, "-c", _GUARD, str(pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

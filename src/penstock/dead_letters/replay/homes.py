@@ -18,6 +18,9 @@ from penstock.notation.paths import has_glob, is_local, is_within, to_local
 from penstock.pipeline.model import Pipeline, Source
 from penstock.sources.files import Files
 
+_NESTING = {"LT": 1, "L_PAREN": 1, "GT": -1, "R_PAREN": -1}
+"""The tokens that open and close a type inside of another."""
+
 
 @dataclass(frozen=True)
 class Home:
@@ -126,14 +129,20 @@ def event_time_of(record: RecordToReturn, column: str) -> datetime | None:
 
 
 def columns_of(ddl: str | None) -> list[str]:
-    """The names of the columns of a DDL text, in order."""
-    names, depth, start = [], 0, True
-    for word in re.findall(r"`(?:[^`]|``)*`|[<>(),]|[^\s<>(),`]+", ddl or ""):
-        if start and word not in "<>(),":
-            names.append(word[1:-1].replace("``", "`") if word.startswith("`") else word.removesuffix(":"))
-            start = False
-        depth += (word in "<(") - (word in ">)")
-        start = start or (word == "," and not depth)
+    """The names of the columns of a DDL text, in order; none of a text that Spark cannot read either."""
+    from sqlglot import tokenize
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = tokenize(ddl or "", read="spark")
+    except TokenError:
+        return []
+    names, depth, is_name = [], 0, True
+    for token in tokens:
+        if is_name:
+            names.append(token.text)
+        depth += _NESTING.get(token.token_type.name, 0)
+        is_name = token.token_type.name == "COMMA" and not depth
     return names
 
 
