@@ -77,7 +77,7 @@ def test_plain_pyspark_gives_what_the_model_gives(workload, job, spark, tmp_path
     given, session = job(workload), spark.newSession()
     for key, value in workload.settings.items():
         session.conf.set(key, value)
-    rows = workload.by_hand(records_of(session, workload, given, Tuning()), given)
+    rows = workload.in_plain_spark(records_of(session, workload, given, Tuning()), given)
     writer = rows.writeStream.format("kafka").outputMode(workload.mode).option("topic", given.output)
     writer = writer.option("kafka.bootstrap.servers", given.servers).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from penstock.bench.entrant import BESIDE_SECONDS
 from penstock.bench.report import plot
 from penstock.bench.results import Run, Summary, summary
 from penstock.bench.rounds import run_workload, starts_anew
-from penstock.bench.turn import Options, Turn
+from penstock.bench.turn import NOBODY, Options, Watching
 from penstock.bench.workloads.every_workload import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.engine.broker import Broker
@@ -32,17 +32,6 @@ _DRAINED_A_SECOND = 40_000
 _Part = TypeVar("_Part", Workload, Contender)
 Skipped = tuple[str, str]
 """The name of a contender, and why it takes no part."""
-
-
-@dataclass(frozen=True)
-class Watching:
-    """Who wants to know what is going on."""
-
-    on_plan: Callable[[int, float], None] = lambda runs, seconds: None
-    """Called once, with the number of runs and how many seconds they may take."""
-    on_turn: Callable[[Turn], None] = lambda turn: None
-    on_run: Callable[[Run], None] = lambda run: None
-    on_summary: Callable[[Summary], None] = lambda summary: None
 
 
 @dataclass(frozen=True)
@@ -76,14 +65,13 @@ def bench(
     contenders: Sequence[str],
     options: Options,
     folder: Path | None = None,
-    watching: Watching | None = None,
+    watching: Watching = NOBODY,
 ) -> BenchResult:
     """Runs the named workloads, or the usual ones; writes JSON and plots into the folder, if one is given.
 
     UserError BENCH001 for an unknown workload, BENCH002 for a contender, BENCH003 for the folder, and what `Broker`
     raises. A contender that cannot be had is left out, and the result says why.
     """
-    watching = watching or Watching()
     chosen = _chosen(workloads, WORKLOADS, "BENCH001", "workload") if workloads else list(USUAL)
     asked = _chosen(contenders, CONTENDERS, "BENCH002", "contender")
     if folder is not None:
@@ -99,7 +87,7 @@ def bench(
         Broker(Path(place), auto_create_topics=False) as broker,
     ):
         for workload, taking_part, skipped in plans:
-            found = run_workload(workload, taking_part, broker.servers, options, watching.on_turn, watching.on_run)
+            found = run_workload(workload, taking_part, broker.servers, options, watching)
             runs += found
             summaries.append(
                 summary(workload.name, workload.title, found, FLOOR.name, [one.name for one in OURS], skipped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from penstock.bench.generate import send, waiting_records
 from penstock.bench.receive import read_topic
 from penstock.bench.results import Run
 from penstock.bench.topics import topic
-from penstock.bench.turn import TICK_SECONDS, Broken, Options, Turn, contender_starter, ended, judged
+from penstock.bench.turn import NOBODY, TICK_SECONDS, Broken, Options, Turn, Watching, contender_starter, ended, judged
 from penstock.bench.workloads.workload import Workload
 
 _MOST_SECONDS = 600.0
@@ -32,24 +32,18 @@ class _Reservoir:
         send(servers, self.topic, records)
 
 
-def drained(
-    turns: Sequence[Turn],
-    servers: str,
-    options: Options,
-    on_turn: Callable[[Turn], None] = lambda turn: None,
-    on_run: Callable[[Run], None] = lambda run: None,
-) -> list[Run]:
+def drained(turns: Sequence[Turn], servers: str, options: Options, watching: Watching = NOBODY) -> list[Run]:
     """Runs the turns, which are of one workload; each starts its contender anew. One that fails is told as a run."""
     runs: list[Run] = []
     with ExitStack() as held:
         reservoir = _Reservoir(turns[0].workload, servers, options.records, held)
         for turn in turns:
-            on_turn(turn)
+            watching.on_turn(turn)
             try:
                 runs.append(_run(turn, servers, reservoir))
             except Broken as broken:
                 runs.append(broken.run(turn))
-            on_run(runs[-1])
+            watching.on_run(runs[-1])
     return runs
 
 

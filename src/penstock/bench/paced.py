@@ -12,33 +12,27 @@ from dataclasses import replace
 
 from penstock.bench.entrant import Entrant, Lap
 from penstock.bench.results import Run
-from penstock.bench.turn import Broken, Options, Turn
+from penstock.bench.turn import NOBODY, Broken, Options, Turn, Watching
 
 
-def paced(
-    turns: Sequence[Turn],
-    servers: str,
-    options: Options,
-    on_turn: Callable[[Turn], None] = lambda turn: None,
-    on_run: Callable[[Run], None] = lambda run: None,
-) -> list[Run]:
+def paced(turns: Sequence[Turn], servers: str, options: Options, watching: Watching = NOBODY) -> list[Run]:
     """Starts and warms the contender of each turn once, then runs the turns. One that has failed gets no more."""
     runs: list[Run] = []
     entrants: dict[str, Entrant] = {}
 
     def told(run: Run) -> None:
         runs.append(run)
-        on_run(run)
+        watching.on_run(run)
 
     with ExitStack() as held:
         for turn in _first_of_each(turns):
-            on_turn(turn)
+            watching.on_turn(turn)
             with _told_when_broken(turn, told):
                 entrants[turn.contender.name] = _started(turn, servers, options, held)
         for turn in turns:
             name = turn.contender.name
             if all(run.problem is None for run in runs if run.contender == name):
-                on_turn(turn)
+                watching.on_turn(turn)
                 with _told_when_broken(turn, told):
                     told(entrants[name].run(_lap(turn, options, options.seconds), turn.round))
         logs = {name: log.log_milliseconds for name, entrant in entrants.items() if (log := entrant.end())}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.drained import drained
 from penstock.bench.paced import paced
 from penstock.bench.results import Run
-from penstock.bench.turn import Options, Turn
+from penstock.bench.turn import NOBODY, Options, Turn, Watching
 from penstock.bench.workloads.workload import Workload
 
 
@@ -36,13 +36,12 @@ def run_workload(
     contenders: Sequence[Contender],
     servers: str,
     options: Options,
-    on_turn: Callable[[Turn], None] = lambda turn: None,
-    on_run: Callable[[Run], None] = lambda run: None,
+    watching: Watching = NOBODY,
 ) -> list[Run]:
     """Every contender in every round. A run that fails is told as one, and the others go on."""
     in_order = list(turns(workload, contenders, options.rounds))
     if in_order and workload.drains:
-        return drained(in_order, servers, options, on_turn, on_run)
+        return drained(in_order, servers, options, watching)
     alone = starts_anew(workload)
     together = [[turn] for turn in in_order] if alone else starts(in_order, options.rounds, options.starts)
-    return [run for some in together for run in paced(some, servers, options, on_turn, on_run)]
+    return [run for some in together for run in paced(some, servers, options, watching)]

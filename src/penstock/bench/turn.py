@@ -12,7 +12,7 @@ from penstock.bench import answers
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.job import Job
 from penstock.bench.processes import Measured
-from penstock.bench.results import Run
+from penstock.bench.results import Run, Summary
 from penstock.bench.workloads.workload import Answer, Workload
 
 TICK_SECONDS = 0.1
@@ -41,6 +41,20 @@ class Turn:
     workload: Workload
     contender: Contender
     round: int
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Who wants to know what is going on."""
+
+    on_plan: Callable[[int, float], None] = lambda runs, seconds: None
+    """Called once, with the number of runs and how many seconds they may take."""
+    on_turn: Callable[[Turn], None] = lambda turn: None
+    on_run: Callable[[Run], None] = lambda run: None
+    on_summary: Callable[[Summary], None] = lambda summary: None
+
+
+NOBODY = Watching()
 
 
 class Broken(Exception):

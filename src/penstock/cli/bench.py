@@ -15,13 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from penstock.actions.bench import BenchResult, Watching
+from penstock.actions.bench import BenchResult
 from penstock.actions.bench import bench as bench_action
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.contenders.every_contender import CONTENDERS
 from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, further_texts, notes, three_digits
 from penstock.bench.results import Run, Summary
-from penstock.bench.turn import Options, Turn
+from penstock.bench.turn import Options, Turn, Watching
 from penstock.bench.workloads.every_workload import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.cli.dev import signals_raise

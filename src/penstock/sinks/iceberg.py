@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,7 +13,7 @@ from penstock.notation.sql_text import quoted
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
-from penstock.sinks.upsert import TableWrites, modes_for
+from penstock.sinks.upsert import TableWrites, in_a_lake
 from penstock.spark_internals import session_of
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
 
@@ -96,9 +95,7 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
 
     @property
     def declared_capabilities(self) -> SinkCapabilities:
-        spark_writes = self.writes != "upsert"
-        modes = modes_for(self.writes)
-        return replace(self.capabilities, output_modes=modes, native=spark_writes, single_pass=spark_writes)
+        return in_a_lake(self.capabilities, self.writes)
 
     def prepare(self, rows: DataFrame) -> None:
         spark = rows.sparkSession

@@ -89,36 +89,20 @@ def merge(
 ) -> None:
     """Takes the staged rows into the table, once. Raises Fault; then nothing has changed."""
     from psycopg import errors
+    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-    for left in reversed(range(_TRIES)):
-        try:
-            _merge_once(connection, ledger, target, staging, staged, spec, batch)
-        except (errors.DeadlockDetected, errors.SerializationFailure):
-            if not left:
-                raise
-        else:
-            return
-
-
-def _merge_once(
-    connection: psycopg.Connection,
-    ledger: PostgresLedger,
-    target: Target,
-    staging: Staging,
-    staged: Staged,
-    spec: TableWrites,
-    batch: Batch,
-) -> None:
-    with connection.transaction():
-        if not ledger.advance(connection, batch):
-            return
-        _require_all(connection, staging, staged)
-        if spec.writes == "upsert":
-            # Two queries that upsert into one table wait for each other; other clients are not held up.
-            lock(connection, f"upsert {target.oid}")
-            _require_one_row_per_key(connection, staging, staged, spec)
-        for statement in statements(connection, target, staging, staged, spec):
-            connection.execute(statement)
+    lost_to_another = retry_if_exception_type((errors.DeadlockDetected, errors.SerializationFailure))
+    for attempt in Retrying(retry=lost_to_another, stop=stop_after_attempt(_TRIES), reraise=True):
+        with attempt, connection.transaction():
+            if not ledger.advance(connection, batch):
+                return
+            _require_all(connection, staging, staged)
+            if spec.writes == "upsert":
+                # Two queries that upsert into one table wait for each other; other clients are not held up.
+                lock(connection, f"upsert {target.oid}")
+                _require_one_row_per_key(connection, staging, staged, spec)
+            for statement in statements(connection, target, staging, staged, spec):
+                connection.execute(statement)
 
 
 def statements(

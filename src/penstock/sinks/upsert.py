@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
-from penstock.sinks.sink import Mode
+from penstock.sinks.sink import Mode, SinkCapabilities
 from penstock.spec import Spec
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ class TableWrites(Spec):
 def modes_for(write: Write) -> frozenset[Mode]:
     """The output modes that make sense for a way of writing."""
     return _TAKES[write]
+
+
+def in_a_lake(capabilities: SinkCapabilities, write: Write) -> SinkCapabilities:
+    """What a sink for a table can do if Spark's own sink knows `append` and `overwrite`, and Penstock `upsert`."""
+    spark_writes = write != "upsert"
+    return replace(capabilities, output_modes=modes_for(write), native=spark_writes, single_pass=spark_writes)
 
 
 def winners(rows: DataFrame, spec: TableWrites) -> DataFrame:

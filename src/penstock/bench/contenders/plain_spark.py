@@ -80,7 +80,7 @@ def run(job: Job, tuning: Tuning) -> None:
     workload = named(job.workload)
     spark = session(replace(tuning, settings={**tuning.settings, **workload.settings}))
     writer = (
-        workload.by_hand(records_of(spark, workload, job, tuning), job)
+        workload.in_plain_spark(records_of(spark, workload, job, tuning), job)
         .writeStream.format("kafka")
         .outputMode(workload.mode)
         .option("kafka.bootstrap.servers", job.servers)

@@ -50,13 +50,11 @@ def outcome(fields: Fields) -> Answer:
     return Answer(str(fields["id"]), 0, f"{fields['region']} {fields['cents']}")
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(orders: DataFrame, job: Job) -> DataFrame:
     from pyspark.sql.functions import broadcast
 
-    regions = records.sparkSession.read.csv(f"{job.folder}/{FOLDER}", "city STRING, region STRING", header=True)
-    orders = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*")
-    placed = orders.join(broadcast(regions), "city").select("id", "region", "cents", "sent")
-    return placed.selectExpr("to_json(struct(*)) AS value")
+    regions = orders.sparkSession.read.csv(f"{job.folder}/{FOLDER}", "city STRING, region STRING", header=True)
+    return orders.join(broadcast(regions), "city").select("id", "region", "cents", "sent")
 
 
 WORKLOAD = Workload(
@@ -67,6 +65,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="placed",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records=SCHEMA,

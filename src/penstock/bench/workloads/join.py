@@ -13,23 +13,19 @@ if TYPE_CHECKING:
 
 BACK = 7
 SCHEMA = "id BIGINT, after BIGINT, event_time TIMESTAMP, sent BIGINT"
+_EVENTS = f"""\
+    type: kafka
+    servers: ${{SERVERS}}
+    topics: ["${{INPUT}}"]
+    starting: earliest
+    format: {{type: json, schema: "{SCHEMA}"}}
+    watermark: {{column: event_time, delay: 10 minutes}}
+"""
 PIPELINE = f"""\
 sources:
   earlier:
-    type: kafka
-    servers: ${{SERVERS}}
-    topics: ["${{INPUT}}"]
-    starting: earliest
-    format: {{type: json, schema: "{SCHEMA}"}}
-    watermark: {{column: event_time, delay: 10 minutes}}
-  later:
-    type: kafka
-    servers: ${{SERVERS}}
-    topics: ["${{INPUT}}"]
-    starting: earliest
-    format: {{type: json, schema: "{SCHEMA}"}}
-    watermark: {{column: event_time, delay: 10 minutes}}
-steps:
+{_EVENTS}  later:
+{_EVENTS}steps:
   followed:
     sql: |
       SELECT l.id, e.id AS after, l.sent
@@ -61,14 +57,12 @@ def outcome(fields: Fields) -> Answer:
     return Answer(str(fields["id"]), 0, str(fields["after"]))
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(events: DataFrame, job: Job) -> DataFrame:
     from pyspark.sql.functions import expr
 
-    events = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS e").select("e.*")
     seen = events.withWatermark("event_time", "10 minutes")
     within = "l.after = e.id AND l.event_time BETWEEN e.event_time AND e.event_time + INTERVAL 10 MINUTES"
-    followed = seen.alias("l").join(seen.alias("e"), expr(within)).selectExpr("l.id", "e.id AS after", "l.sent")
-    return followed.selectExpr("to_json(struct(*)) AS value")
+    return seen.alias("l").join(seen.alias("e"), expr(within)).selectExpr("l.id", "e.id AS after", "l.sent")
 
 
 WORKLOAD = Workload(
@@ -79,6 +73,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="followed",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records="id BIGINT, after BIGINT, event_time STRING, sent BIGINT",

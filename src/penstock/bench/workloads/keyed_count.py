@@ -55,12 +55,11 @@ def outcome(fields: Fields) -> Answer:
     return Answer(str(fields["card"]), fields["payments"], str(fields["cents"]))
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(payments: DataFrame, job: Job) -> DataFrame:
     from pyspark.sql import functions as f
 
-    payments = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS p").select("p.*")
     sums = (f.count("*").alias("payments"), f.sum("cents").alias("cents"), f.max("sent").alias("sent"))
-    return payments.groupBy("card").agg(*sums).selectExpr("to_json(struct(*)) AS value")
+    return payments.groupBy("card").agg(*sums)
 
 
 WORKLOAD = Workload(
@@ -71,6 +70,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="spent",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records=SCHEMA,

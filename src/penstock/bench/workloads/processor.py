@@ -20,12 +20,10 @@ PIPELINE = keyed_count.PIPELINE.replace(
 )
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(payments: DataFrame, job: Job) -> DataFrame:
     from penstock.bench.workloads.code.spending import Spending
 
-    payments = records.selectExpr(f"from_json(CAST(value AS STRING), '{keyed_count.SCHEMA}') AS p").select("p.*")
-    spent = payments.groupBy("card").transformWithState(Spending(), OUTPUT, "Update", "None")
-    return spent.selectExpr("to_json(struct(*)) AS value")
+    return payments.groupBy("card").transformWithState(Spending(), OUTPUT, "Update", "None")
 
 
 WORKLOAD = replace(

@@ -49,12 +49,8 @@ def outcome(fields: Fields) -> Answer:
     return Answer(str(fields["id"]), 0, f"{fields['city']} {fields['gross']}")
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
-    orders = (
-        records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*").where("cents >= 100")
-    )
-    priced = orders.selectExpr("id", "upper(city) AS city", "cents * 119 AS gross", "sent")
-    return priced.selectExpr("to_json(struct(*)) AS value")
+def by_hand(orders: DataFrame, job: Job) -> DataFrame:
+    return orders.where("cents >= 100").selectExpr("id", "upper(city) AS city", "cents * 119 AS gross", "sent")
 
 
 WORKLOAD = Workload(
@@ -65,6 +61,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="priced",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records=SCHEMA,

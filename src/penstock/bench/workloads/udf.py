@@ -49,13 +49,11 @@ def outcome(fields: Fields) -> Answer:
     return Answer(str(fields["id"]), 0, str(fields["score"]))
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(orders: DataFrame, job: Job) -> DataFrame:
     from pyspark.sql.functions import udf
 
     scored = udf(score, "BIGINT")
-    orders = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*")
-    rows = orders.select("id", scored("city", "cents").alias("score"), "sent")
-    return rows.selectExpr("to_json(struct(*)) AS value")
+    return orders.select("id", scored("city", "cents").alias("score"), "sent")
 
 
 WORKLOAD = Workload(
@@ -66,6 +64,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="scored",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records=SCHEMA,

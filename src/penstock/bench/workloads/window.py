@@ -59,14 +59,12 @@ def outcome(fields: Fields) -> Answer:
     return Answer(f"{fields['minute']} {fields['city']}", fields["orders"], str(fields["cents"]))
 
 
-def by_hand(records: DataFrame, job: Job) -> DataFrame:
+def by_hand(orders: DataFrame, job: Job) -> DataFrame:
     from pyspark.sql import functions as f
 
-    orders = records.selectExpr(f"from_json(CAST(value AS STRING), '{SCHEMA}') AS o").select("o.*")
     windows = orders.withWatermark("event_time", "10 minutes").groupBy(f.window("event_time", "1 minute"), "city")
     sums = windows.agg(f.count("*").alias("orders"), f.sum("cents").alias("cents"), f.max("sent").alias("sent"))
-    revenue = sums.selectExpr("unix_micros(window.start) AS minute", "city", "orders", "cents", "sent")
-    return revenue.selectExpr("to_json(struct(*)) AS value")
+    return sums.selectExpr("unix_micros(window.start) AS minute", "city", "orders", "cents", "sent")
 
 
 WORKLOAD = Workload(
@@ -77,6 +75,7 @@ WORKLOAD = Workload(
     outcome=outcome,
     pipeline=PIPELINE,
     query="revenue",
+    schema=SCHEMA,
     by_hand=by_hand,
     flink=FlinkSql(
         records="city STRING, cents BIGINT, event_time STRING, sent BIGINT",

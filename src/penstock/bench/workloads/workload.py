@@ -71,8 +71,10 @@ class Workload:
     """The job for Penstock, without `latency` and `queries`. It reads `${SERVERS}`, `${INPUT}` and `${OUTPUT}`."""
     query: str
     """The name of the one query of that pipeline."""
+    schema: str
+    """The columns of a record's value, as Spark's DDL."""
     by_hand: Callable[[DataFrame, Job], DataFrame]
-    """The job in plain PySpark: from the rows of Spark's Kafka source to those of its Kafka sink."""
+    """The job in plain PySpark, on rows of that schema."""
     flink: FlinkSql | None = None
     """The job in Flink's SQL; None where Flink does not take part."""
     mode: str = "append"
@@ -98,6 +100,11 @@ class Workload:
     """What plain PySpark must set for the job to run at all."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Further files of the job, by their path in its folder."""
+
+    def in_plain_spark(self, records: DataFrame, job: Job) -> DataFrame:
+        """From the rows of Spark's Kafka source to those of its Kafka sink."""
+        rows = records.selectExpr(f"from_json(CAST(value AS STRING), '{self.schema}') AS record").select("record.*")
+        return self.by_hand(rows, job).selectExpr("to_json(struct(*)) AS value")
 
     def place_files(self, folder: Path) -> None:
         for name, text in self.files.items():

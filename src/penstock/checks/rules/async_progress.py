@@ -13,6 +13,21 @@ from penstock.query.async_progress import CACHE, interval_of, lacks_cache
 _GUIDE = "Asynchronous progress tracking"
 _FIX = "remove `async_progress`, or set it to `false`"
 
+_UNIQUE = """
+    pipeline: unique
+    sources:
+      orders:
+        type: kafka
+        servers: localhost:9092
+        topics: [orders]
+        format: raw
+        metadata: [key, timestamp]
+        watermark: {column: _timestamp, delay: 1 hour}
+    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
+    sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
+    queries: {unique_orders: {async_progress: %s}}
+    """
+
 
 def _asked(query: Query) -> bool:
     return interval_of(query.settings.async_progress) is not None
@@ -23,34 +38,8 @@ def _asked(query: Query) -> bool:
     needs="plan",
     kind="start",
     guide=_GUIDE,
-    wrong="""
-    pipeline: unique
-    sources:
-      orders:
-        type: kafka
-        servers: localhost:9092
-        topics: [orders]
-        format: raw
-        metadata: [key, timestamp]
-        watermark: {column: _timestamp, delay: 1 hour}
-    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
-    sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
-    queries: {unique_orders: {async_progress: true}}
-    """,
-    right="""
-    pipeline: unique
-    sources:
-      orders:
-        type: kafka
-        servers: localhost:9092
-        topics: [orders]
-        format: raw
-        metadata: [key, timestamp]
-        watermark: {column: _timestamp, delay: 1 hour}
-    steps: {unique_orders: {deduplicate: {of: orders, keys: [_key], within_watermark: true}}}
-    sinks: {out: {of: unique_orders, type: kafka, servers: localhost:9092, topic: copies}}
-    queries: {unique_orders: {async_progress: false}}
-    """,
+    wrong=_UNIQUE % "true",
+    right=_UNIQUE % "false",
 )
 def async_state(subject: Subject) -> Iterator[Finding]:
     """Asynchronous progress is for queries without state.

@@ -8,23 +8,21 @@ from penstock.checks.rule import Finding, Subject, rule
 from penstock.query.state_store import OF_PROCESS, contradictions, merged
 
 
+def _counted(state: str) -> str:
+    return f"""
+    pipeline: counted
+    sources: {{ticks: {{type: rate}}}}
+    steps: {{counts: {{sql: "SELECT value % 3 AS third, count(*) AS n FROM ticks GROUP BY value % 3"}}}}
+    sinks: {{out: {{of: counts, type: console}}}}
+    queries: {{counts: {{mode: complete, state: {{{state}}}}}}}
+    """
+
+
 @rule(
     "STORE001",
     guide="State Store",
-    wrong="""
-    pipeline: counted
-    sources: {ticks: {type: rate}}
-    steps: {counts: {sql: "SELECT value % 3 AS third, count(*) AS n FROM ticks GROUP BY value % 3"}}
-    sinks: {out: {of: counts, type: console}}
-    queries: {counts: {mode: complete, state: {store: hdfs, format: 2}}}
-    """,
-    right="""
-    pipeline: counted
-    sources: {ticks: {type: rate}}
-    steps: {counts: {sql: "SELECT value % 3 AS third, count(*) AS n FROM ticks GROUP BY value % 3"}}
-    sinks: {out: {of: counts, type: console}}
-    queries: {counts: {mode: complete, state: {store: rocksdb, changelog: false}}}
-    """,
+    wrong=_counted("store: hdfs, format: 2"),
+    right=_counted("store: rocksdb, changelog: false"),
 )
 def state_contradicts_itself(subject: Subject) -> Iterator[Finding]:
     """Keys of `state` do not go together.
@@ -47,20 +45,8 @@ def state_contradicts_itself(subject: Subject) -> Iterator[Finding]:
 @rule(
     "STORE002",
     guide="RocksDB State Store Memory Management",
-    wrong="""
-    pipeline: counted
-    sources: {ticks: {type: rate}}
-    steps: {counts: {sql: "SELECT value % 3 AS third, count(*) AS n FROM ticks GROUP BY value % 3"}}
-    sinks: {out: {of: counts, type: console}}
-    queries: {counts: {mode: complete, state: {bounded_memory: true}}}
-    """,
-    right="""
-    pipeline: counted
-    sources: {ticks: {type: rate}}
-    steps: {counts: {sql: "SELECT value % 3 AS third, count(*) AS n FROM ticks GROUP BY value % 3"}}
-    sinks: {out: {of: counts, type: console}}
-    queries: {counts: {mode: complete, state: {block_cache_size_mb: 16}}}
-    """,
+    wrong=_counted("bounded_memory: true"),
+    right=_counted("block_cache_size_mb: 16"),
 )
 def memory_of_one_query(subject: Subject) -> Iterator[Finding]:
     """A query bounds the memory that all queries share.

@@ -25,7 +25,15 @@ from penstock.processors.workers.presence import (
     next_look,
 )
 from penstock.processors.workers.stretches import Stretch
-from penstock.processors.workers.values import OneTimer, from_state, state_fields, to_microseconds, to_state, to_time
+from penstock.processors.workers.values import (
+    OneTimer,
+    Rows,
+    from_state,
+    state_fields,
+    to_microseconds,
+    to_state,
+    to_time,
+)
 
 _NOTHING = Presence([], None)
 
@@ -53,19 +61,14 @@ class LastSeenProcessor(StatefulProcessor):
         self._away = handle.getValueState("away", StructType([StructField("since", LongType())]))
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Rows:
         known = self._known()
         came = [(time, row) for row in rows if (time := self._time_of(row, timerValues)) is not None]
         now, told = after_rows(known, ((time, row.asDict()) for time, row in came), self._absent_after, self._newer)
         self._keep(known, now)
         yield from self._shown(told)
 
-    def handleExpiredTimer(
-        self,
-        key: Any,
-        timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,
-    ) -> Iterator[Row]:
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Rows:
         known = self._known()
         clock = self._clock(timerValues)
         now, told = after_time(known, self._absent_after, clock)
@@ -116,7 +119,7 @@ class LastSeenProcessor(StatefulProcessor):
         looks = (next_look(one, self._absent_after, self._forget_after) for one in (before, after))
         self._timer.move(*looks)
 
-    def _shown(self, told: Iterable[Told]) -> Iterator[Row]:
+    def _shown(self, told: Iterable[Told]) -> Rows:
         for one in told:
             if one.status == "seen" and self._alerts_only:
                 continue

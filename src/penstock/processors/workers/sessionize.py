@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from penstock.processors.workers import aggregates
 from penstock.processors.workers.stretches import Stretch, closed_by, first_end, merged_stretches
-from penstock.processors.workers.values import OneTimer, to_microseconds, to_time, unpacked
+from penstock.processors.workers.values import OneTimer, Rows, to_microseconds, to_time, unpacked
 
 Named = tuple[str, str, str, DataType]
 """An aggregate: its name, what is made, of which column, and the type of the result."""
@@ -44,7 +44,7 @@ class SessionizeProcessor(StatefulProcessor):
         self._sessions = handle.getListState("sessions", self._state)
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Rows:
         known = self._known()
         came: list[Stretch] = []
         untimed: list[Stretch] = []
@@ -56,12 +56,7 @@ class SessionizeProcessor(StatefulProcessor):
         for one in merged_stretches(untimed, self._gap, self._joined):
             yield self._row(*key, None, None, *aggregates.shown(one.kept, self._kinds))
 
-    def handleExpiredTimer(
-        self,
-        key: Any,
-        timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,
-    ) -> Iterator[Row]:
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Rows:
         known = self._known()
         closed, waiting = closed_by(known, self._gap, timerValues.getCurrentWatermarkInMs() * 1_000)
         self._keep(known, waiting)

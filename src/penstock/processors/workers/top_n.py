@@ -20,6 +20,7 @@ from penstock.processors.workers.ranking import RankedRow, changed_places, ranke
 from penstock.processors.workers.values import (
     Backwards,
     OneTimer,
+    Rows,
     from_state,
     in_order,
     state_fields,
@@ -50,23 +51,16 @@ class TopNProcessor(StatefulProcessor):
         self._candidates = handle.getListState("candidates", StructType(state_fields(self._rows)))
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Rows:
         known = self._known()
         came = [self._entry(row.asDict()) for row in rows if self._counts(row)]
         yield from self._changed(key, known, [*known, *came], timerValues)
 
-    def handleExpiredTimer(
-        self,
-        key: Any,
-        timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,
-    ) -> Iterator[Row]:
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Rows:
         known = self._known()
         yield from self._changed(key, known, known, timerValues)
 
-    def _changed(
-        self, key: Any, before: list[RankedRow], now: list[RankedRow], timer_values: TimerValues
-    ) -> Iterator[Row]:
+    def _changed(self, key: Any, before: list[RankedRow], now: list[RankedRow], timer_values: TimerValues) -> Rows:
         inside = still_inside(now, self._span, timer_values.getCurrentWatermarkInMs() * 1_000)
         after = worth_keeping(inside, self._n)
         self._keep(before, after)

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from penstock.processors.workers.spans import Event, features, still_needed
-from penstock.processors.workers.values import OneTimer, to_microseconds
+from penstock.processors.workers.values import OneTimer, Rows, to_microseconds
 
 
 class VelocityProcessor(StatefulProcessor):
@@ -36,7 +36,7 @@ class VelocityProcessor(StatefulProcessor):
         self._recent = handle.getListState("recent", self._state)
         self._timer = OneTimer(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Rows:
         known = self._known()
         timed: list[tuple[int, Any]] = []
         for row in rows:
@@ -50,12 +50,7 @@ class VelocityProcessor(StatefulProcessor):
         for time, row in timed:
             yield self._row(*row, *features(events, time, self._spans))
 
-    def handleExpiredTimer(
-        self,
-        key: Any,
-        timerValues: TimerValues,
-        expiredTimerInfo: ExpiredTimerInfo,
-    ) -> Iterator[Row]:
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Rows:
         known = self._known()
         self._keep(known, known, timerValues)
         return iter(())
