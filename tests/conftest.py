@@ -27,7 +27,7 @@ from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.prepare.needs import StartEngine
 from penstock.problems import Problem, UserError, errors_in
-from penstock.supervise.loop import Stop
+from penstock.supervise.loop import Snapshot, Stop
 
 if TYPE_CHECKING:
     import psycopg
@@ -161,11 +161,16 @@ def run_once(start_engine: StartEngine) -> Callable[..., RunResult]:
     """Runs a project's pipelines on what is there, as `penstock run --once` does."""
 
     def run_it(
-        root: Path, *selection: str, once: bool = True, for_seconds: float | None = None, stop: Stop | None = None
+        root: Path,
+        *selection: str,
+        once: bool = True,
+        for_seconds: float | None = None,
+        stop: Stop | None = None,
+        on_snapshot: Callable[[Snapshot], None] = lambda snapshot: None,
     ) -> RunResult:
         options = RunOptions(once=once, for_seconds=for_seconds)
         stop = stop or Stop()
-        return run(root, selection, None, options, start_engine, stop, lambda snapshot: None, lambda line: None)
+        return run(root, selection, None, options, start_engine, stop, on_snapshot, lambda line: None)
 
     return run_it
 
@@ -183,7 +188,7 @@ def running(run_once: Callable[..., RunResult]) -> Callable[..., AbstractContext
             yield
         finally:
             stop.ask()
-            thread.join(120)
+            thread.join(300)
         assert results, "it did not end when it was asked to"
         assert not errors_in(results[0].problems)
 

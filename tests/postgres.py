@@ -121,7 +121,7 @@ class Postgres:
         return {"cwd": self.folder, "start_new_session": True, **who}
 
     def _wait_until_up(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             try:
                 psycopg.connect(self.url_of("postgres"), connect_timeout=5).close()

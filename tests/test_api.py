@@ -116,7 +116,7 @@ def test_a_pipeline_runs_once_at_a_time(folder, tmp_path, engine):
         assert [problem.code for problem in refused.value.problems] == ["CHECKPOINT003"]
 
 
-def _wait_for(condition, handle, seconds: float = 30) -> None:
+def _wait_for(condition, handle, seconds: float = 300) -> None:
     import time
 
     deadline = time.monotonic() + seconds

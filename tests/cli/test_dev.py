@@ -77,7 +77,7 @@ def test_it_runs_until_a_signal_and_leaves_nothing(number, tmp_path) -> None:
         assert [message.value() for message in consume(told["servers"], "orders")] == [b"a"]
         assert Path(told["folder"]).parent == tmp_path
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (0, "", "")
     assert told["topics"] == ["orders"]
     assert list(tmp_path.iterdir()) == []
@@ -94,13 +94,13 @@ def test_a_folder_that_is_given_is_kept_and_used_by_one_only(tmp_path, penstock)
         ended = penstock("dev", "kafka", "--port", "0", "--data", data, "--json")
         assert (ended.code, ended.codes) == (1, ["DEV002"])
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 0
     with running(tmp_path, "--data", str(data), "--topic", "orders", "--json") as process:
         told = first_json(process)
         assert [message.value() for message in consume(told["servers"], "orders")] == [b"a"]
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
 
 @services
@@ -109,7 +109,7 @@ def test_a_broker_that_dies_is_told(tmp_path) -> None:
         first_json(process)
         broker = int(subprocess.check_output(["pgrep", "-P", str(process.pid), "java"], text=True))
         os.kill(broker, signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 3
     assert "DEV007" in err
     assert list(tmp_path.iterdir()) == []

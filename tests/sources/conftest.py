@@ -73,7 +73,7 @@ def flowing(engine: Any, tmp_path: Path) -> Callable[..., Any]:
     return flowing
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 30) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 300) -> Any:
     """The first answer that is true."""
     deadline = time.monotonic() + seconds
     while not (answer := what()):

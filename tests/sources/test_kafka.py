@@ -183,12 +183,12 @@ def test_a_batch_waits_until_there_is_enough(stream, source, filled, kafka) -> N
     patient = source(topics=[filled], starting="earliest", min_offsets_per_trigger=100, max_trigger_delay="3 seconds")
     query = stream.run(patient, processingTime="100 milliseconds")
     began = time.monotonic()
-    while not stream.batches and time.monotonic() - began < 60:
+    while not stream.batches and time.monotonic() - began < 300:
         time.sleep(0.05)
     produce(kafka.servers, filled, ["c"])
     time.sleep(1)
     assert sum(map(len, stream.batches)) == 10
-    while sum(map(len, stream.batches)) < 11 and time.monotonic() - began < 60:
+    while sum(map(len, stream.batches)) < 11 and time.monotonic() - began < 300:
         time.sleep(0.05)
     query.stop()
     assert sum(map(len, stream.batches)) == 11
@@ -245,7 +245,7 @@ def test_a_probe_finds_what_is_wrong(source, filled, kafka) -> None:
         began = time.monotonic()
         with pytest.raises(Fault) as raised:
             source(**keys).probe()
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 45  # the client's own limit is a minute
         return raised.value
 
     missing = fault(topics=[filled, "no-such-topic"])

@@ -51,7 +51,7 @@ class Stream:
         return {json.loads(message.value())["id"] for message in consume(self._servers, self._taken)}
 
     def await_all(self):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while self.taken() != set(range(self.sent)):
             assert time.monotonic() < deadline, f"{sorted(self.taken())} of {self.sent}"
             time.sleep(0.2)

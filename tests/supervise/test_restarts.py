@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
-from penstock.supervise.loop import Stop
+from penstock.supervise.loop import Snapshot, Stop
 from tests.conftest import place
 from tests.sources.conftest import wait_for
 
@@ -33,23 +32,27 @@ sinks:
 
 def test_a_static_folder_is_refreshed_by_a_restart(project_at, run_once, spark):
     root = project_at(
-        ENRICHED.replace("REFRESH", "3 seconds"), files={"in/1.csv": "1,Oslo\n", "cities/a.csv": "Oslo,north\n"}
+        ENRICHED.replace("REFRESH", "1 second"), files={"in/1.csv": "1,Oslo\n", "cities/a.csv": "Oslo,north\n"}
     )
 
-    stop = Stop()
+    stop, seen = Stop(), list[Snapshot]()
+
+    def restarts() -> int:
+        return seen[-1].queries[0].restarts
 
     def change() -> None:
         committed = root / "out/_spark_metadata"
         wait_for((committed / "0").exists)
         (root / "cities/a.csv").unlink()
         place(root / "cities/b.csv", "Oslo,top\n")
-        time.sleep(5)
+        before = restarts()
+        wait_for(lambda: restarts() > before + 1)  # the one after the next begins when the change is over
         place(root / "in/2.csv", "2,Oslo\n")
         wait_for((committed / "1").exists)
         stop.ask()
 
     threading.Thread(target=change, daemon=True).start()
-    result = run_once(root, once=False, for_seconds=120, stop=stop)
+    result = run_once(root, once=False, for_seconds=600, stop=stop, on_snapshot=seen.append)
     assert result.ok, result.problems
     assert result.queries[0].restarts >= 1
     rows = {row.id: row.region for row in spark.read.json(str(root / "out")).collect()}
