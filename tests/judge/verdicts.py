@@ -166,7 +166,7 @@ def _verdict(engine: Engine, session: Any, root: Path, case: Case, number: int, 
     subject = Subject(home, pipeline)
     by_text = _codes(subject) if subject.plan(query) is not None else None
     try:
-        frames = build.frames(session, pipeline, query.name)
+        frames = build.frames(session, pipeline, query.name).rows
     except UserError as error:
         told = error.problems[0].message
         assert "column" not in told, f"{case.id} is not what it means to be: {told}"

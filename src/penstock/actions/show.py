@@ -86,7 +86,7 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
     session = engine.session(needed | chosen.settings)
     samples = {source.name: _sampled(session, source) for source in pipeline.sources_of(step)}
     try:
-        return _taken(build.frames(session, pipeline, step, samples)[step], pipeline, step, limit)
+        return _taken(build.frames(session, pipeline, step, build.Reading(samples)).rows[step], pipeline, step, limit)
     except UserError as error:
         streams_only = any(isinstance(node.spec, PandasState) for node in pipeline.upstream(step))
         if not isinstance(error.__cause__, AnalysisException) and not streams_only:
@@ -94,7 +94,7 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
     # Some operations work on streams only. Then the sample is streamed.
     with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:
         streams = _as_streams(session, pipeline, samples, Path(folder))
-        rows = build.frames(session, pipeline, step, streams)[step]
+        rows = build.frames(session, pipeline, step, build.Reading(streams)).rows[step]
         with _told(pipeline, step):
             rows = _streamed(session, rows, step)
         return _taken(rows, pipeline, step, limit)

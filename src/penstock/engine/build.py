@@ -72,12 +72,11 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
         needed |= source.spec.session_settings
     session = engine.session(needed | dict(settings))
     _require_store(engine, query, settings.get(PROVIDER, ""))
-    judged: dict[str, DataFrame] = {}
     routed = routed_nodes(pipeline, query)
-    in_real_time = query.trigger.kind == "real_time"
-    made = frames(session, pipeline, query.name, judged=judged, carry=bool(routed), timed=in_real_time)
+    reading = Reading(whole=bool(routed), timed=query.trigger.kind == "real_time")
+    made = frames(session, pipeline, query.name, reading)
     place = routed_letters(query)
-    plain = Built(query, session, made)
+    plain = Built(query, session, made.rows)
     if place is None:
         return plain
     if plain.is_stateful or not is_native(pipeline, plain):
@@ -87,24 +86,39 @@ def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[st
                     "remove `dead_letter_topic`: they leave through a query of their own then",
                     query.sink.origin.at("dead_letter_topic"))
         )  # fmt: skip
-    letters = [verdicts.dead_letters(judged[name], name) for name in routed]
+    letters = [verdicts.dead_letters(made.judged[name], name) for name in routed]
     return replace(plain, routed=tuple(place.encoded(one) for one in letters))
 
 
-def frames(
-    session: SparkSession,
-    pipeline: Pipeline,
-    name: str,
-    samples: Mapping[str, DataFrame] | None = None,
-    judged: dict[str, DataFrame] | None = None,
-    carry: bool = False,
-    timed: bool = False,
-) -> dict[str, DataFrame]:
-    """The rows of a node and of all it is made from, each also a temporary view; `samples` stand in for sources.
+@dataclass(frozen=True)
+class Reading:
+    """How the sources of a query are read."""
 
-    `judged` gets the rows of each node with their verdicts. `carry` hands the origin of a record on from step to step.
-    With `timed`, each batch tells how late the records of its sources came.
-    """
+    samples: Mapping[str, DataFrame] | None = None
+    """Rows that stand in for the sources."""
+    whole: bool = False
+    """Is the origin of a record handed on from step to step?"""
+    timed: bool = False
+    """Does each batch report how late the records of its sources came?"""
+
+
+AS_DECLARED = Reading()
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The rows of a node and of all that it is made from, by name."""
+
+    rows: Mapping[str, DataFrame]
+    """Those that go on."""
+    judged: Mapping[str, DataFrame]
+    """All of them, with their verdicts."""
+
+
+def frames(session: SparkSession, pipeline: Pipeline, name: str, reading: Reading = AS_DECLARED) -> Frames:
+    """Declares a node, and all that it is made from, to Spark; each is also a temporary view. Raises UserError."""
+    samples = reading.samples
+    judged: dict[str, DataFrame] = {}
     made: dict[str, DataFrame] = {}
     aside = pipeline.nodes[name].spec
     asked = aside.dead_letters if isinstance(aside, DeadLetters) else None
@@ -112,7 +126,7 @@ def frames(
         _register(session, pipeline, function)
     nodes = pipeline.upstream(name)
     limited = [node for node in nodes if node.spec.watermark and node.spec.watermark.max_future]
-    carried = {HIDDEN} if carry or asked else set()
+    carried = {HIDDEN} if reading.whole or asked else set()
     carried |= {ARRIVED} if any(isinstance(node, Step) for node in limited) else set()
     for node in nodes:
         try:
@@ -120,7 +134,7 @@ def frames(
                 made[node.name] = verdicts.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
-                rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, timed)
+                rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, reading.timed)
                 rows = verdicts.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
@@ -130,8 +144,7 @@ def frames(
                 keys = ("expect",) if node.spec.expect else ("watermark", "max_future")
                 raise Fault("EXPECT001", f"step `{node.name}` keeps state, so its rows cannot be put aside or dropped",
                             f"set `{keys[-1]}` on a source or a step before it", keys)  # fmt: skip
-            if judged is not None:
-                judged[node.name] = rows
+            judged[node.name] = rows
             if node.name != asked:
                 rows = _going_on(verdicts.kept(rows, node, pipeline.guarded, carried), node)
             _ = rows.schema  # analysed now, so that an error belongs to this node and not to a later one
@@ -143,7 +156,7 @@ def frames(
             raise UserError(spark_problems.while_building(error, node)) from error
         rows.createOrReplaceTempView(node.name)
         made[node.name] = rows
-    return made
+    return Frames(made, judged)
 
 
 def _loaded(session: SparkSession, source: Source, whole: bool, timed: bool) -> DataFrame:
