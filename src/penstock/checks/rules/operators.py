@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.facts.operators import Operator, OperatorKind
-from penstock.facts.streams import aggregates, groups_by_session, marks
+from penstock.facts.streams import aggregates
 from penstock.pipeline.model import Query
 
 _GUIDE = "Unsupported Operations"
-_CLOCK_FIX = "set a `watermark` on the source or the step before; or use `processing_time`"
 
 
-def _operators(subject: Subject, *kinds: OperatorKind) -> Iterator[tuple[Query, Operator]]:
+def streaming_operators(subject: Subject, *kinds: OperatorKind) -> Iterator[tuple[Query, Operator]]:
+    """Each operator of some kinds that works on a stream, with its query."""
     for query, plan in subject.planned():
         for operator in plan.walk():
             if operator.kind in kinds and operator.is_streaming:
@@ -46,7 +46,7 @@ def sort(subject: Subject) -> Iterator[Finding]:
     There is always one more row to come. An aggregation in mode `complete` writes all its rows each time, and those
     can be sorted.
     """
-    for query, operator in _operators(subject, "sort"):
+    for query, operator in streaming_operators(subject, "sort"):
         if not (query.settings.mode == "complete" and _has_aggregate(operator)):
             yield (
                 f"`{operator.node}` sorts a stream",
@@ -84,7 +84,7 @@ def distinct_aggregate(subject: Subject) -> Iterator[Finding]:
 
     Spark would have to keep every value that it ever saw, for each group.
     """
-    for _, operator in _operators(subject, "aggregate"):
+    for _, operator in streaming_operators(subject, "aggregate"):
         if any(part.distinct for part in operator.expressions()):
             yield (
                 f"`{operator.node}` aggregates distinct values of a stream",
@@ -118,7 +118,7 @@ def window_function(subject: Subject) -> Iterator[Finding]:
     `OVER (PARTITION BY …)` looks at all rows of a partition, and those of a stream are never all there. Windows over
     event time are another thing: `GROUP BY window(time, '10 minutes')`.
     """
-    for _, operator in _operators(subject, "window_function"):
+    for _, operator in streaming_operators(subject, "window_function"):
         yield (
             f"`{operator.node}` uses a window function on a stream",
             "group by a window over event time; or keep what you need with a `process` step such as `top_n`",
@@ -153,7 +153,7 @@ def union_with_static(subject: Subject) -> Iterator[Finding]:
 
     The rows of the table would come again with every batch.
     """
-    for _, operator in _operators(subject, "union"):
+    for _, operator in streaming_operators(subject, "union"):
         if len({one.is_streaming for one in operator.inputs}) > 1:
             yield (
                 f"`{operator.node}` makes a union of a stream and a static table",
@@ -187,7 +187,7 @@ def set_operation(subject: Subject) -> Iterator[Finding]:
 
     Whether a row is in the other stream too is known only when that has ended.
     """
-    for _, operator in _operators(subject, "except", "intersect"):
+    for _, operator in streaming_operators(subject, "except", "intersect"):
         if operator.inputs[1].is_streaming or operator.kind == "intersect":
             yield (
                 f"`{operator.node}` uses {operator.kind.upper()} on a stream",
@@ -252,7 +252,7 @@ def sample(subject: Subject) -> Iterator[Finding]:
 
     A replayed batch would pick other rows.
     """
-    for _, operator in _operators(subject, "sample"):
+    for _, operator in streaming_operators(subject, "sample"):
         yield (
             f"`{operator.node}` samples a stream",
             "pick rows by a hash of their key: `WHERE hash(id) % 10 = 0`; a replay picks the same ones",
@@ -291,146 +291,6 @@ def row_numbers(subject: Subject) -> Iterator[Finding]:
                     "take an id from the source (topic, partition, offset), or make one with `uuid()`",
                     places.of_operator(subject, operator, "monotonically_increasing_id"),
                 )
-
-
-@rule(
-    "OPERATION009",
-    needs="plan",
-    kind="engine",
-    guide="Streaming Deduplication",
-    wrong="""
-    pipeline: once
-    sources: {ticks: {type: rate}}
-    steps: {unique_ticks: {deduplicate: {of: ticks, keys: [value], within_watermark: true}}}
-    sinks: {out: {of: unique_ticks, type: console}}
-    """,
-    right="""
-    pipeline: once
-    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 hour}}}
-    steps: {unique_ticks: {deduplicate: {of: ticks, keys: [value], within_watermark: true}}}
-    sinks: {out: {of: unique_ticks, type: console}}
-    """,
-)
-def duplicates_without_watermark(subject: Subject) -> Iterator[Finding]:
-    """Duplicates are to be found within a watermark that is not there.
-
-    The watermark says how long a key is remembered. Set it on the source, or on a step before.
-    """
-    for _, operator in _operators(subject, "deduplicate_within_watermark"):
-        if not marks(operator.inputs[0]).event_time:
-            yield (
-                f"`{operator.node}` takes out duplicates within a watermark, and its rows have none",
-                "set a `watermark` on the source or the step before, and keep its column",
-                places.of_operator(subject, operator),
-            )
-
-
-@rule(
-    "OPERATION010",
-    needs="plan",
-    kind="start",
-    guide="Types of time windows",
-    wrong="""
-    pipeline: visits
-    sources: {clicks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
-    steps: {visits: {sql: "SELECT count(*) AS n FROM clicks GROUP BY session_window(timestamp, '5 minutes')"}}
-    sinks: {out: {of: visits, type: console}}
-    """,
-    right="""
-    pipeline: visits
-    sources: {clicks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
-    steps:
-      visits:
-        sql: SELECT value, count(*) AS n FROM clicks GROUP BY session_window(timestamp, '5 minutes'), value
-    sinks: {out: {of: visits, type: console}}
-    """,
-)
-def global_session(subject: Subject) -> Iterator[Finding]:
-    """A session window needs another column to group by.
-
-    Sessions are found key by key. Spark accepts a query that has no key, and refuses it when its first batch runs.
-    """
-    for _, operator in _operators(subject, "aggregate"):
-        if groups_by_session(operator) and len(operator.keys) == 1:
-            yield (
-                f"`{operator.node}` groups by a session window alone",
-                "group by what a session belongs to as well, such as a user",
-                places.of_operator(subject, operator, r"\bsession_window\s*\("),
-            )
-
-
-@rule(
-    "OPERATION011",
-    needs="plan",
-    kind="engine",
-    guide="Arbitrary Stateful Operations",
-    wrong="""
-    pipeline: absent
-    sources: {ticks: {type: rate}}
-    steps:
-      seen:
-        pandas_state:
-          {of: ticks, key: [value], with: "seen:seen", timeout: event_time, mode: append, output: n INT, state: n INT}
-    sinks: {out: {of: seen, type: console}}
-    """,
-    right="""
-    pipeline: absent
-    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
-    steps:
-      seen:
-        pandas_state:
-          {of: ticks, key: [value], with: "seen:seen", timeout: event_time, mode: append, output: n INT, state: n INT}
-    sinks: {out: {of: seen, type: console}}
-    """,
-)
-def event_timers_without_watermark(subject: Subject) -> Iterator[Finding]:
-    """A timeout on event time needs a watermark.
-
-    The watermark is its clock, and Spark refuses the query without one.
-    """
-    for operator in _without_a_clock(subject, "pandas_state"):
-        yield (
-            f"`{operator.node}` has a timeout on event time, and its rows have no watermark",
-            _CLOCK_FIX,
-            places.of_operator(subject, operator),
-        )
-
-
-@rule(
-    "OPERATION013",
-    needs="plan",
-    guide="Arbitrary Stateful Operations",
-    wrong="""
-    pipeline: absent
-    sources: {ticks: {type: rate}}
-    steps: {seen: {process: {of: ticks, key: [value], with: "seen:Seen", time: event_time, output: value BIGINT}}}
-    sinks: {out: {of: seen, type: console}}
-    """,
-    right="""
-    pipeline: absent
-    sources: {ticks: {type: rate, watermark: {column: timestamp, delay: 1 minute}}}
-    steps: {seen: {process: {of: ticks, key: [value], with: "seen:Seen", time: event_time, output: value BIGINT}}}
-    sinks: {out: {of: seen, type: console}}
-    """,
-)
-def timers_stand_still(subject: Subject) -> Iterator[Finding]:
-    """Timers on event time never go off.
-
-    Spark runs a processor with such timers over rows without a watermark. The watermark is their clock, so they stand
-    still, and whatever they should clear stays.
-    """
-    for operator in _without_a_clock(subject, "process"):
-        yield (
-            f"the timers of `{operator.node}` never go off: its rows have no watermark, which is their clock",
-            _CLOCK_FIX,
-            places.of_operator(subject, operator),
-        )
-
-
-def _without_a_clock(subject: Subject, kind: OperatorKind) -> Iterator[Operator]:
-    for _, operator in _operators(subject, kind):
-        if operator.time == "event_time" and not marks(operator.inputs[0]).event_time:
-            yield operator
 
 
 @rule(
