@@ -95,3 +95,11 @@ def test_projects_load(text: str, wrong: bool) -> None:
 def test_codes_exist(page: Path) -> None:
     known = {explanation.code for explanation in all_explanations()}
     assert set(_CODE.findall(page.read_text(encoding="utf-8"))) <= known | _NO_CODES
+
+
+def test_the_architecture_page_names_files_that_are_there() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = set(re.findall(r"(?<![\w/<>.-])((?:\w+/)+\w+\.py)", text)) - {"src/penstock/sources/pulsar.py"}
+    rooms = (ROOT, ROOT / "src/penstock", ROOT / "src/penstock/bench")
+    assert len(named) > 40
+    assert [file for file in sorted(named) if not any((room / file).is_file() for room in rooms)] == []
