@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("PENSTOCK_JVM_ARCHIVE", "use")  # `make test` records one beforehand; no test starts a recorder
 CONNECTORS = ("avro", "delta", "iceberg", "kafka", "local-fs", "postgresql")
 """With a file system that starts no process for each file: a test is mostly small files."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java's second compiler and its concurrent collector cost more CPU than they gain in the minutes of a test run."""
 Read = Callable[[str], Pipeline]
 Judged = Callable[[str], tuple[Problem, ...]]
 
@@ -108,8 +110,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     settings = {
         "spark.master": "local[2,4]",
         "spark.driver.memory": "3g",  # one JVM for all tests of a run
-        # Java's second compiler costs more than it gains in the minutes of a test run.
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": f"{QUICK_JVM} -Xmn1g -Dderby.system.home={folder}",
         # As where a real-time query is asked for: what its tasks have done so far is told every second.
         "spark.executor.heartbeatInterval": "1s",
         # For tests that use Spark without a query's own session: 200 tasks and state stores take minutes.

@@ -30,7 +30,7 @@ secrets: [PG_URL]
 spark:
   spark.master: local[2,4]
   # A process that lives for seconds is up sooner without Java's second compiler.
-  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1
+  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
   spark.databricks.delta.snapshotPartitions: 1
 """
 ORDERS = """\

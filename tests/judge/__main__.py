@@ -20,7 +20,7 @@ from tests.judge.verdicts import Starts, verdicts
 from tests.services import create_topic
 
 # More slots than cores: a query in continuous or real time holds its own.
-SETTINGS = {"spark.master": "local[8]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+SETTINGS = {"spark.master": "local[8]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def main(out: Path, *, every: bool) -> None:

@@ -17,6 +17,7 @@ from penstock.problems import Fault
 from penstock.sources import Files
 from penstock.sources.living.found import NewColumns
 from tests.conftest import place
+from tests.grids import grid
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,8 +202,7 @@ def test_a_new_column_is_ignored(folder, kind):
     assert it.rows() == [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}]
 
 
-@each_format
-@pytest.mark.parametrize("policy", ["add", "rescue", "fail", "ignore"])
+@grid("kind, policy", FORMATS, ["add", "rescue", "fail", "ignore"])
 def test_a_lost_column_is_null(folder, kind, policy):
     it = folder(kind, policy)
     it.put("a", {"id": 1, "name": "x"})
@@ -213,8 +213,7 @@ def test_a_lost_column_is_null(folder, kind, policy):
     assert (it.rows(), it.restarts) == ([{"id": 1, "name": "x"}, {"id": 2}, {"id": 3, "name": "z"}], 0)
 
 
-@pytest.mark.parametrize("kind", ["csv", "json"])
-@pytest.mark.parametrize("policy", ["add", "rescue"])
+@grid("kind, policy", ["csv", "json"], ["add", "rescue"])
 def test_a_value_of_another_type_is_rescued(folder, kind, policy):
     it = folder(kind, policy)
     it.put("a", {"id": 1, "n": 1})
@@ -231,8 +230,7 @@ def test_a_value_of_another_type_is_rescued(folder, kind, policy):
     assert (it.restarts, len(it.versions), it.bad) == (0, 1, [])
 
 
-@pytest.mark.parametrize("kind", ["csv", "json"])
-@pytest.mark.parametrize("policy", ["fail", "ignore"])
+@grid("kind, policy", ["csv", "json"], ["fail", "ignore"])
 def test_a_value_of_another_type_makes_a_bad_record(folder, kind, policy):
     it = folder(kind, policy)
     it.put("a", {"id": 1, "n": 1})
