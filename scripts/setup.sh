@@ -184,6 +184,6 @@ record_jvm_archive() {
 install_packages
 see_to_java
 case "${1:-}" in
-tests) see_to_postgres ;;
-proof) see_to_postgres && install_newest_spark ;;
+tests) see_to_postgres && record_jvm_archive ;;
+proof) see_to_postgres && install_newest_spark && record_jvm_archive ;;
 esac
