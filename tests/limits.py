@@ -75,7 +75,7 @@ def kind_of(command: list[str]) -> str | None:
     if "-version" in command:
         return None
     module = command[2] if command[1:2] == ["-m"] else ""
-    if name == "penstock" or module.partition(".")[0] == "penstock":
+    if name == "penstock" or module in ("penstock", "penstock.actions.record_archive"):
         return "penstock"
     if name in ("java", "spark-submit", "spark-class"):
         return "java" if name == "java" else "spark-submit"
