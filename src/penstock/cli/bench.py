@@ -8,17 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from penstock.actions.bench import BenchResult
-from penstock.actions.bench import bench as bench_action
-from penstock.bench.contenders.contender import Contender
-from penstock.bench.contenders.every_contender import CONTENDERS
 from penstock.bench.report import HEADINGS, UNITS, cells, comparison_texts, further_texts, notes, three_digits
 from penstock.bench.results import Run, Summary
 from penstock.bench.turn import Options, Turn, Watching
@@ -27,6 +23,10 @@ from penstock.bench.workloads.workload import Workload
 from penstock.cli.dev import signals_raise
 from penstock.cli.options import Json
 from penstock.cli.screen import FAILED, counted, err, out, print_json
+
+if TYPE_CHECKING:
+    from penstock.actions.bench import BenchResult
+    from penstock.bench.contenders.contender import Contender
 
 _USUAL = Options()
 
@@ -73,6 +73,8 @@ def bench(
     if list_:
         _show_list(as_json)
         return
+    from penstock.actions.bench import bench as bench_action
+
     gc.enable()  # a benchmark of many rounds makes rubbish enough
     options = Options(rounds, seconds, warm, starts, rate, records)
     names = tuple(name.strip() for name in contenders.split(",") if name.strip())
@@ -87,6 +89,8 @@ def bench(
 
 
 def _show_list(as_json: bool) -> None:
+    from penstock.bench.contenders.every_contender import CONTENDERS
+
     parts: dict[str, Sequence[Workload | Contender]] = {"workloads": WORKLOADS, "contenders": CONTENDERS}
     if as_json:
         print_json({kind: [{"name": one.name, "title": one.title} for one in known] for kind, known in parts.items()})

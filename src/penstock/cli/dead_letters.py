@@ -15,11 +15,10 @@ from rich.text import Text
 from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, counted, err, out, print_json, show_problems
-from penstock.dead_letters.letters import Letter, LetterFilter
 from penstock.notation.paths import shown
-from penstock.pipeline.load import find_root
 
 if TYPE_CHECKING:
+    from penstock.dead_letters.letters import Letter, LetterFilter
     from penstock.dead_letters.listed import ListedLetters
     from penstock.dead_letters.replay.outcome import ReplayOutcome
     from penstock.dead_letters.replay.put_back import ReplayResult
@@ -99,7 +98,7 @@ def show(
     """Shows letters in full, the newest first: the reason, the record, and where it came from."""
     from penstock.actions.dead_letters import show_letters
 
-    choice = LetterFilter(node, tuple(check or ()), (id_,) if id_ else ())
+    choice = _chosen(node, tuple(check or ()), (id_,) if id_ else ())
     result = show_letters(project, _one(pipeline), env, choice, limit, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
@@ -124,7 +123,7 @@ def export(
     """Writes letters as JSON, one a line, to be mended: edit `raw` there, then `replay --from` the file."""
     from penstock.actions.dead_letters import show_letters
 
-    choice = LetterFilter(node, tuple(check or ()), tuple(id_ or ()))
+    choice = _chosen(node, tuple(check or ()), tuple(id_ or ()))
     result = show_letters(project, _one(pipeline), env, choice, None, starter(quiet=True), again=again)
     letters = [one.to_json() for one in reversed(result.letters)]
     if as_json:
@@ -158,13 +157,15 @@ def replay(
     from penstock.actions.dead_letters import replay_letters
     from penstock.dead_letters.replay.planning import ReplayOptions
 
-    choice = LetterFilter(node, tuple(check or ()), tuple(id_ or ()))
+    choice = _chosen(node, tuple(check or ()), tuple(id_ or ()))
     options = ReplayOptions(mended, unchanged, again, skip_late, dry_run)
     result = replay_letters(project, _one(pipeline), env, choice, options, starter(quiet=as_json))
     if as_json:
         print_json(result.to_json())
     else:
         _show_replay(result)
+        from penstock.pipeline.load import find_root
+
         show_problems(result.problems, find_root(project) or project, err)
     raise typer.Exit(FAILED if result.has_failed else 0 if result.ok else PROBLEMS)
 
@@ -200,6 +201,12 @@ def _show_list(result: ListedLetters, limit: int) -> None:
     more = len(result.groups) - limit
     left = f", {more:,} more groups: `--limit` shows them" if more > 0 else ""
     out.print(f"[bold]{counted(result.letters, 'dead letter')}[/][dim]{left}[/]")
+
+
+def _chosen(node: str | None, checks: tuple[str, ...], ids: tuple[str, ...]) -> LetterFilter:
+    from penstock.dead_letters.letters import LetterFilter
+
+    return LetterFilter(node, checks, ids)
 
 
 def _show_letter(one: ShownLetter) -> None:

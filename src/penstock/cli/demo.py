@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from penstock.actions.demo import FILES, DemoResult
-from penstock.actions.demo import demo as demo_action
 from penstock.cli.engine import starter
 from penstock.cli.live import view_for
 from penstock.cli.options import Json
 from penstock.cli.run import exit_code, stopped_by_signals
 from penstock.cli.screen import FAILED, out, print_json, show_problems
-from penstock.supervise.loop import Stop
+
+if TYPE_CHECKING:
+    from penstock.actions.demo import DemoResult
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -27,6 +27,10 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Runs a whole pipeline on this machine alone: no broker, no server."""
+    from penstock.actions.demo import FILES
+    from penstock.actions.demo import demo as demo_action
+    from penstock.supervise.loop import Stop
+
     stop = Stop()
     view = view_for(once=False, as_json=as_json)
     if not as_json:

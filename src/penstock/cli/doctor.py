@@ -8,7 +8,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.actions.doctor import doctor as look
 from penstock.cli.options import Json, Project
 from penstock.cli.screen import PROBLEMS, out, print_json
 
@@ -16,7 +15,9 @@ _MARKS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "error": "[red]✗[/
 
 
 def doctor(project: Project = Path(), as_json: Json = False) -> None:
-    """Looks at Python, Java, Spark, memory, disk and connectors, and says what to mend."""
+    """Looks at Python, Java, Spark, memory, disk and connectors, and says what to fix."""
+    from penstock.actions.doctor import doctor as look
+
     result = look(project)
     if as_json:
         print_json(result.to_json())

@@ -6,15 +6,16 @@ import atexit
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from penstock.actions.record_archive import record_in_background
 from penstock.cli.screen import err
-from penstock.engine import session
-from penstock.engine.session import Engine
-from penstock.pipeline.project import Project
-from penstock.prepare.needs import StartEngine
+
+if TYPE_CHECKING:
+    from penstock.engine.session import Engine
+    from penstock.pipeline.project import Project
+    from penstock.prepare.needs import StartEngine
 
 
 def starter(quiet: bool, then: Callable[[], None] = lambda: None, *, brief: bool = False) -> StartEngine:
@@ -24,6 +25,9 @@ def starter(quiet: bool, then: Callable[[], None] = lambda: None, *, brief: bool
     """
 
     def start(project: Project, connectors: tuple[str, ...], settings: dict[str, str]) -> Engine:
+        from penstock.actions.record_archive import record_in_background
+        from penstock.engine import session
+
         gc.enable()
         with _shown(quiet) as progress:
             spinner = progress.add_task("Starting Spark", total=None)

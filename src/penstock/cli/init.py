@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from penstock.actions.init import init as init_action
 from penstock.cli.options import Json
 from penstock.cli.screen import out, print_json
 
@@ -17,6 +16,8 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Makes a project with a pipeline, sample input, and completion for editors."""
+    from penstock.actions.init import init as init_action
+
     result = init_action(folder)
     if as_json:
         print_json(result.to_json())

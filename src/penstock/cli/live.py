@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.live import Live
@@ -12,10 +13,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.actions.run import RunResult
 from penstock.cli.screen import counted, is_interactive, out
 from penstock.notation.durations import to_words
-from penstock.supervise.loop import QueryView, Snapshot
+
+if TYPE_CHECKING:
+    from penstock.actions.run import RunResult
+    from penstock.supervise.loop import QueryView, Snapshot
 
 _STATE_STYLE = {
     "running": "bold green",

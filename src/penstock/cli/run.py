@@ -6,19 +6,19 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.actions.run import RunOptions, RunResult
-from penstock.actions.run import run as run_action
 from penstock.cli.engine import starter
 from penstock.cli.live import view_for
 from penstock.cli.options import Env, Json, Pipelines, Project
 from penstock.cli.screen import FAILED, PROBLEMS, USAGE, err, out, print_json, show_problems
 from penstock.notation.durations import to_milliseconds
-from penstock.pipeline.load import find_root
-from penstock.supervise.loop import Stop
+
+if TYPE_CHECKING:
+    from penstock.actions.run import RunResult
+    from penstock.supervise.loop import Stop
 
 
 def run(
@@ -35,6 +35,11 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Runs pipelines. Ctrl-C lets the batches under way commit; a second one ends at once."""
+    from penstock.actions.run import RunOptions
+    from penstock.actions.run import run as run_action
+    from penstock.pipeline.load import find_root
+    from penstock.supervise.loop import Stop
+
     options = RunOptions(once=once, for_seconds=_seconds(for_))
     stop = Stop()
     view = view_for(once=once, as_json=as_json)

@@ -9,8 +9,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from penstock.actions.show import SAMPLE_ROWS
-from penstock.actions.show import show as show_action
 from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Project
 from penstock.cli.screen import out, print_json
@@ -28,6 +26,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Shows rows and schema of a step, made from a sample of its input. Nothing is written."""
+    from penstock.actions.show import SAMPLE_ROWS
+    from penstock.actions.show import show as show_action
+
     result = show_action(project, step, pipeline, limit, env, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
