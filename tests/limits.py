@@ -27,7 +27,7 @@ PROCESS_FILES = (
 )
 """Tests that start `penstock`, or Spark, in a process of their own. One worker runs them all, one at a time."""
 
-MOST_STARTS = {"penstock": 36, "java": 24, "spark-submit": 10, "judge": 1}
+MOST_STARTS = {"penstock": 36, "java": 36, "spark-submit": 10, "judge": 1}
 """Processes that both workers may start in a run: commands, JVMs without Spark, Sparks of the workers, the judge."""
 
 CPU_SECONDS = {
