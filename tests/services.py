@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from threading import Event, Thread
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -101,3 +103,26 @@ def await_rows(servers: str, topic: str, count: int) -> None:
     while len(consume(servers, topic)) < count:
         assert time.monotonic() < deadline, f"{count} rows did not come"
         time.sleep(0.2)
+
+
+class LiveRecords:
+    """Records with ids from 0 on, that come in a thread of their own for as long as the block lasts."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.count = 0
+        self._over = Event()
+        self._thread = Thread(target=produce, args=(servers, topic, self._values()))
+
+    def _values(self) -> Iterator[str]:
+        while not self._over.wait(0.05):
+            for _ in range(5):
+                yield json.dumps({"id": self.count})
+                self.count += 1
+
+    def __enter__(self) -> LiveRecords:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._over.set()
+        self._thread.join()

@@ -8,9 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
@@ -19,7 +17,7 @@ from penstock.crash_points import POINTS, parse
 from penstock.problems import UserError
 from tests.conftest import place
 from tests.kills import run_to_crash, run_to_the_end, written
-from tests.services import consume, produce
+from tests.services import LiveRecords, consume, produce
 
 RECORDS = 60
 """That come before each start; a batch has at most 40 of them."""
@@ -80,29 +78,6 @@ OF_ORDERS = {
 OF_QUICK = ("in_task", "before_commit_log", "unwritten_progress")
 
 
-class Live:
-    """Records with ids from 0 on, that come in a thread of their own for as long as the block lasts."""
-
-    def __init__(self, servers: str, topic: str) -> None:
-        self.count = 0
-        self._over = Event()
-        self._thread = Thread(target=produce, args=(servers, topic, self._values()))
-
-    def _values(self) -> Iterator[str]:
-        while not self._over.wait(0.05):
-            for _ in range(5):
-                yield json.dumps({"id": self.count})
-                self.count += 1
-
-    def __enter__(self) -> Live:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-
 @pytest.fixture
 def project(tmp_path, kafka, topic, postgres, pg, monkeypatch) -> Path:
     root = tmp_path / "crashes"
@@ -145,7 +120,7 @@ def test_no_crash_point_loses_or_repeats_what_is_promised(project, kafka, pg, sp
         assert max(written(orders, "commits"), default=-1) == lost - 1, point
         has = (written_by_lake(project / "out/priced"), written_by_db(pg))
         assert has == (lost if lake else lost - 1, lost if db else lost - 1), point
-    with Live(kafka.servers, os.environ["LIVE"]) as live:
+    with LiveRecords(kafka.servers, os.environ["LIVE"]) as live:
         for point in OF_QUICK:
             run_to_crash(project, point, "quick")
     run_to_the_end(project)

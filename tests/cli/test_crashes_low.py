@@ -8,16 +8,14 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
-from threading import Event, Thread
 
 import pytest
 
 from tests.conftest import place
 from tests.kills import run_and_kill, run_to_the_end, written
-from tests.services import consume, produce
+from tests.services import LiveRecords, consume
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.proof]
 
@@ -69,29 +67,6 @@ class Times(StreamingQueryListener):
 """
 
 
-class Orders:
-    """Records with ids from 0 on, that come in a thread of their own for as long as the block lasts."""
-
-    def __init__(self, servers: str, topic: str) -> None:
-        self.count = 0
-        self._over = Event()
-        self._thread = Thread(target=produce, args=(servers, topic, self._values()))
-
-    def _values(self) -> Iterator[str]:
-        while not self._over.wait(0.05):
-            for _ in range(5):
-                yield json.dumps({"id": self.count})
-                self.count += 1
-
-    def __enter__(self) -> Orders:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-
 def told_times(file: Path, checkpoint: Path) -> str:
     """How long the batches of a query waited for its logs, from Spark's own progress."""
     id_of_query = json.loads((checkpoint / "metadata").read_text())["id"]
@@ -118,7 +93,7 @@ def test_ten_crashes_of_low_lose_no_id_and_no_count(tmp_path, kafka, topic):
     copies, counts = (root / "storage/checkpoints/quick" / query / "0001" for query in ("copies", "counts"))
     dice = random.Random(6)
     began = time.monotonic()
-    with Orders(kafka.servers, given) as orders:
+    with LiveRecords(kafka.servers, given) as orders:
         for _ in range(KILLS):
             run_and_kill(root, [copies, counts], WITHIN_SECONDS, dice)
     offsets = written(copies, "offsets")
