@@ -1,4 +1,4 @@
-"""One module touches the private members of PySpark and Py4J."""
+"""One package touches the private members of PySpark and Py4J."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from penstock import spark_internals
 from tests.engine import test_spark_internals
 
 SOURCE = Path(penstock.__file__).parent
+INTERNALS = sorted(Path(spark_internals.__file__).parent.glob("*.py"))
 PRIVATE = re.compile(
     "_(accumulatorServer|gateway|instantiatedSession|sc|j(c|cols|df|map|reader|schema|seq|sc|sparkSession|sq|vm|write))"
 )
@@ -35,7 +36,7 @@ def test_no_other_module_reaches_into_pyspark():
         f"{file.relative_to(SOURCE)}:{line}"
         for file in sorted(SOURCE.rglob("*.py"))
         for line in private_calls(ast.parse(file.read_text(encoding="utf-8")))
-        if file != Path(spark_internals.__file__)
+        if file not in INTERNALS
     ]
     assert found == []
 
@@ -48,8 +49,9 @@ def test_what_reaches_into_pyspark_is_seen():
 def test_each_call_into_pyspark_is_made_on_a_real_spark():
     functions = [
         node.name
-        for node in ast.parse(Path(spark_internals.__file__).read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+        for file in INTERNALS
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name in spark_internals.__all__
     ]
     tests = Path(test_spark_internals.__file__).read_text(encoding="utf-8")
     assert [name for name in functions if f"spark_internals.{name}(" not in tests] == []

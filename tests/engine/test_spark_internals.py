@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from penstock.engine.connectors import available
 from penstock.engine.session import installed_version
 from penstock.engine.spark_versions import minor
 from penstock.spark_internals import JavaError, JvmError
+from tests.frames import frame
 
 pytestmark = pytest.mark.spark
 
@@ -45,6 +47,10 @@ def query(spark, tmp_path):
 
 
 # The process
+
+
+def test_a_local_spark_has_no_executor_but_the_driver(spark):
+    assert spark_internals.executors(spark) == 0
 
 
 def test_a_jvm_is_launched_and_closed_and_another_can_follow(tmp_path):
@@ -134,7 +140,36 @@ def test_what_pyspark_has_turned_into_an_exception_of_its_own(spark):
         spark.sql("SELECT nothing").collect()
     assert spark_internals.java_exception(thrown.value) is not None
     assert spark_internals.java_message(thrown.value) is None
-    assert "nothing" in next(spark_internals.descriptions(thrown.value))
+    (only,) = spark_internals.thrown_by(thrown.value)
+    assert (only.condition.partition(".")[0], only.fragment) == ("UNRESOLVED_COLUMN", "nothing")
+
+
+def test_it_answers_as_long_as_it_lives(spark):
+    assert spark_internals.answers(spark)
+
+
+def test_the_causes_of_what_a_call_threw(spark):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as thrown:
+        spark.sql("SELECT raise_error('at ' || id) FROM range(1)").collect()
+    chain = spark_internals.thrown_by(RuntimeError("outside").with_traceback(None))
+    assert [(one.name, one.python) for one in chain] == [("RuntimeError", True)]
+    *_, root = spark_internals.thrown_by(thrown.value)
+    assert (root.name, root.condition, root.python) == ("SparkRuntimeException", "USER_RAISED_EXCEPTION", False)
+    assert root.parameters == {"errorMessage": "at 0"}
+    assert root.is_a("java.lang.RuntimeException")
+    assert root.frames
+
+
+def test_the_causes_of_what_stopped_a_query(spark, rates):
+    broken = rates.selectExpr("CAST(raise_error('no rows today') AS BIGINT) AS value")
+    query = broken.writeStream.format("noop").trigger(processingTime="0 seconds").start()
+    with pytest.raises(Exception, match="no rows today"):
+        query.awaitTermination(60)
+    outermost, *_, root = spark_internals.thrown_by_query(query)
+    assert outermost.name == "StreamingQueryException"
+    assert root.parameters == {"errorMessage": "no rows today"}
 
 
 # File systems
@@ -212,6 +247,27 @@ def test_reports_of_a_query_newest_first(query):
     assert [json.loads(report)["batchId"] for report in spark_internals.reports_since(query, 0)] == [1]
 
 
+def test_files_that_are_gone_when_spark_lists_them(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a b.txt", "c.txt"):
+        (tmp_path / "in" / name).write_text(name)
+    rows = spark.readStream.text(str(tmp_path / "in"))
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+
+    def ended():
+        started = writer.trigger(availableNow=True).start()
+        started.awaitTermination()
+        return started
+
+    assert spark_internals.files_not_listed(ended(), -1) == (0, [])
+    for entry in (tmp_path / "checkpoint/commits").iterdir():
+        entry.unlink()
+    (tmp_path / "in/a b.txt").unlink()
+    started = ended()
+    assert spark_internals.files_not_listed(started, -1) == (0, [f"file:{tmp_path}/in/a b.txt"])
+    assert spark_internals.files_not_listed(started, 0) is None
+
+
 def test_the_newest_batch_of_each_log(query):
     assert spark_internals.newest_batch(query, "offsets") == 1
     assert spark_internals.newest_batch(query, "commits") == 1
@@ -260,11 +316,67 @@ def test_what_spark_keeps_of_executions(spark):
         time.sleep(0.05)
 
 
+def _copied(session, folder, each=None):
+    """A query that reads a folder once, in a thread of the JVM of its own."""
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "in/1.txt").write_text("a\n")
+    writer = session.readStream.text(str(folder / "in")).writeStream
+    writer = writer.foreachBatch(each) if each else writer.format("noop")
+    started = writer.option("checkpointLocation", str(folder / uuid4().hex)).trigger(availableNow=True).start()
+    started.awaitTermination(300)
+    return started
+
+
+def test_the_connection_of_a_thread_that_has_ended_is_closed(spark, tmp_path):
+    threads = []
+
+    def each(rows, number):
+        spark_internals.note_caller()
+        threads.append(threading.current_thread())
+
+    _copied(spark.newSession(), tmp_path, each)
+    deadline = time.monotonic() + 60
+    while threads[0].is_alive():
+        assert time.monotonic() < deadline, "Python still waits for a thread that has ended"
+        spark_internals.close_ended_callbacks()
+        time.sleep(0.05)
+
+
+def test_a_session_that_is_released_hears_of_no_query_any_more(spark, tmp_path):
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    heard = []
+
+    class Heard(StreamingQueryListener):
+        def onQueryStarted(self, event):
+            heard.append("started")
+
+        def onQueryProgress(self, event):
+            pass
+
+        def onQueryIdle(self, event):
+            pass
+
+        def onQueryTerminated(self, event):
+            heard.append("terminated")
+
+    session = spark.newSession()
+    session.streams.addListener(spark_internals.relayed(Heard()))
+    spark_internals.release_copy(_copied(session, tmp_path))
+    spark_internals.release_copy(_copied(session, tmp_path))
+    spark_internals.release_session(session)
+    assert sorted(heard) == ["started", "started", "terminated", "terminated"]
+    _copied(session, tmp_path)
+    spark_internals.release_session(session)
+    assert heard.count("terminated") == 2
+    spark_internals.close_ended_callbacks()
+
+
 # Formats, tables and databases
 
 
 def test_json_documents_are_read(spark):
-    texts = spark.createDataFrame([('{"a": 1}',), ('{"b": "x"}',)], "value STRING")
+    texts = frame(spark, [('{"a": 1}',), ('{"b": "x"}',)], "value STRING")
     assert spark_internals.read_json(spark.read, texts).columns == ["a", "b"]
 
 
@@ -300,3 +412,15 @@ def test_a_database_is_known_by_its_url(spark):
     options = spark_internals.jdbc_options(spark, {"url": url, "dbtable": "t", "driver": "org.postgresql.Driver"})
     assert options.url() == url
     assert spark_internals.jdbc_dialect(spark, url).quoteIdentifier("a b") == '"a b"'
+
+
+def test_the_texts_of_a_plan(spark, tmp_path):
+    rows = spark.readStream.schema("id BIGINT, at TIMESTAMP").parquet(str(tmp_path))
+    late = rows.withWatermark("at", "600 seconds").groupBy("id").count()
+    analysed, optimised, text, columns = spark_internals.plan_texts(late)
+    assert "StreamingRelation" in analysed
+    assert '"class":"org.apache.spark.sql.catalyst.plans.logical.Aggregate"' in optimised
+    assert "at#" in text
+    assert text.count("10 minutes") >= 1
+    assert [name for _, name in columns] == ["id", "count"]
+    assert columns[0][0] == spark_internals.column_ids(rows)[0]

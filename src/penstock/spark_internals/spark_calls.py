@@ -1,34 +1,21 @@
-"""Everything that Penstock asks of Spark's JVM and that PySpark has no public function for. No other module touches it.
-
-Each function is one such call, and `tests/engine/test_spark_internals.py` makes it on every supported Spark. What a new
-version of Spark moves or renames is changed here and nowhere else. A function that names no version is for all of them.
-"""
+"""What Penstock asks of Spark's JVM and PySpark has no public function for: the process, plans, queries, formats."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from penstock.spark_internals.gateway import java_session, jvm_of, unwrapped
+from penstock.spark_internals.java_errors import JavaError, JvmError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-JvmError: type[Exception] = Py4JError
-"""Any call that failed."""
-JavaError: type[Exception] = Py4JJavaError
-"""A call in which Java threw an exception. It is a JvmError too."""
-SPARK_IS_GONE = (ConnectionError, JvmError)
-"""What a call raises after the JVM has ended."""
-_IDLE_RULE = re.compile(r"([\w.$]+) -> RuleSummary\(\d+, \d+, 0\)")
-"""A rule that changed nothing, in the optimiser's own record of the rules that it applied."""
 
 
 # The process
@@ -63,6 +50,14 @@ class Jvm:
         SparkSession._instantiatedSession = None
 
 
+def answers(spark: SparkSession) -> bool:
+    """Does the JVM still answer? A call costs less than a millisecond."""
+    try:
+        return int(spark._jvm.System.currentTimeMillis()) > 0  # type: ignore[union-attr]
+    except (OSError, JvmError):
+        return False
+
+
 def connected(process: subprocess.Popen[bytes]) -> Jvm:
     """The JVM of this process that PYSPARK_GATEWAY_PORT and PYSPARK_GATEWAY_SECRET lead to."""
     from pyspark.java_gateway import launch_gateway
@@ -81,9 +76,9 @@ def running_session() -> SparkSession | None:
 @contextlib.contextmanager
 def active(session: SparkSession) -> Iterator[None]:
     """Makes a session the active one of this thread: Spark reads some settings, and looks up catalogs, there alone."""
-    sessions = getattr(_jvm(session), "org.apache.spark.sql.classic.SparkSession")
+    sessions = getattr(jvm_of(session), "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
-    sessions.setActiveSession(_java_session(session))
+    sessions.setActiveSession(java_session(session))
     try:
         yield
     finally:
@@ -93,15 +88,20 @@ def active(session: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
+def executors(spark: SparkSession) -> int:
+    """How many executors are there now? The driver keeps blocks too, and is not one of them."""
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+
 def print_line(spark: SparkSession, text: str) -> None:
     """Prints a line on the JVM's standard output."""
-    _jvm(spark).java.lang.System.out.println(text)
+    jvm_of(spark).java.lang.System.out.println(text)
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
     """Does Spark find a Java class of this name?"""
     try:
-        _jvm(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
+        jvm_of(spark).org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
     except JvmError:
         return False
     return True
@@ -109,7 +109,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 def lock_file(spark: SparkSession, path: str) -> Callable[[], None] | None:
     """Locks a file for as long as the JVM lives. Gives the function that unlocks it; None if it is locked already."""
-    handle = _jvm(spark).java.io.RandomAccessFile(path, "rw")
+    handle = jvm_of(spark).java.io.RandomAccessFile(path, "rw")
     try:
         lock = handle.getChannel().tryLock()
     except JavaError:  # OverlappingFileLockException: this very process holds it
@@ -125,120 +125,39 @@ def lock_file(spark: SparkSession, path: str) -> Callable[[], None] | None:
     return unlock
 
 
-# Errors
-
-
-def java_exception(error: BaseException | None) -> Any:
-    """The Java exception behind an error of Py4J or of PySpark; None if there is none."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-
-
-def java_message(error: BaseException) -> str | None:
-    """What Java said, if PySpark has not turned the error into an exception of its own."""
-    java = getattr(error, "java_exception", None)
-    return str(java.getMessage() or java.toString()) if java is not None else None
-
-
-def descriptions(error: BaseException) -> Iterator[str]:
-    """What an exception of PySpark and each exception behind it say, outermost first."""
-    behind: Any = error
-    while behind is not None:
-        if said := getattr(behind, "_desc", None):
-            yield said
-        behind = getattr(behind, "_cause", None)
-
-
 # File systems
 
 
 def file_system_class(spark: SparkSession) -> str:
     """The Java class that serves Hadoop's default file system."""
-    files = _jvm(spark).org.apache.hadoop.fs.FileSystem.get(_any(spark.sparkContext)._jsc.hadoopConfiguration())
+    files = jvm_of(spark).org.apache.hadoop.fs.FileSystem.get(unwrapped(spark.sparkContext)._jsc.hadoopConfiguration())
     return str(files.getClass().getName())
 
 
 def hadoop_path(spark: SparkSession, path: str) -> Any:
     """A Hadoop `Path`."""
-    return _jvm(spark).org.apache.hadoop.fs.Path(path)
+    return jvm_of(spark).org.apache.hadoop.fs.Path(path)
 
 
 def hadoop_conf(spark: SparkSession) -> Any:
     """The Hadoop `Configuration` of a session, with the credentials that Spark has."""
-    return _java_session(spark).sessionState().newHadoopConf()
+    return java_session(spark).sessionState().newHadoopConf()
 
 
 def atomic_stream(spark: SparkSession, path: Any, conf: Any) -> Any:
     """A Java stream that makes or replaces a file when it is closed, as Spark writes its own checkpoint files."""
-    checkpointing = _jvm(spark).org.apache.spark.sql.execution.streaming.checkpointing
+    checkpointing = jvm_of(spark).org.apache.spark.sql.execution.streaming.checkpointing
     return checkpointing.CheckpointFileManager.create(path.getParent(), conf).createAtomic(path, True)
 
 
 # Plans
 
 
-def analyzed_json(rows: DataFrame) -> str:
-    """The analysed plan, as Spark writes it in JSON."""
-    return str(_analyzed(rows).toJSON())
-
-
-def explained(rows: DataFrame) -> str:
-    """All plans of these rows as text. Of a stream, the last one is that of a running query."""
-    execution = _jvm(rows.sparkSession).org.apache.spark.sql.execution
-    command = execution.command.ExplainCommand(_analyzed(rows), execution.ExplainMode.fromString("extended"))
-    return str(command.run(_java_session(rows.sparkSession)).apply(0).getString(0))
-
-
-def check_for_streaming(rows: DataFrame, mode: str) -> None:
-    """Raises what Spark would raise if these rows were streamed in an output mode: `append`, `update`, `complete`."""
-    jvm = _jvm(rows.sparkSession)
-    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
-    with active(rows.sparkSession):
-        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-        checker.checkForStreaming(_analyzed(rows), output_mode)
-
-
-def plan_text(rows: DataFrame) -> str:
-    """The analysed plan as text."""
-    return str(_analyzed(rows).toString())
-
-
-def leaves(rows: DataFrame) -> list[bool]:
-    """One entry for each source in the analysed plan: is it a stream?"""
-    found = _analyzed(rows).collectLeaves()
-    return [bool(found.apply(number).isStreaming()) for number in range(found.size())]
-
-
-def has_pattern(rows: DataFrame, *patterns: str) -> bool:
-    """Does the analysed plan hold one of these, by their names in Spark's `TreePattern`?"""
-    names = _jvm(rows.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
-    plan = _analyzed(rows)
-    return any(plan.containsPattern(getattr(names, pattern)()) for pattern in patterns)
-
-
-def optimised(rows: DataFrame) -> DataFrame:
-    """The same rows, with the optimised plan in place of the analysed one."""
-    from pyspark.sql import DataFrame as Rows
-
-    session = _java_session(rows.sparkSession)
-    plan = session.sessionState().optimizer().execute(_analyzed(rows).clone())
-    return Rows(_jvm(rows.sparkSession).org.apache.spark.sql.classic.Dataset.ofRows(session, plan), rows.sparkSession)
-
-
-def idle_rules(rows: DataFrame) -> list[str]:
-    """The optimiser's rules that change nothing in the plan of these rows, and that a session may switch off."""
-    jvm = _jvm(rows.sparkSession)
-    optimiser = _java_session(rows.sparkSession).sessionState().optimizer()
-    applied = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(jvm.scala.Option.empty())
-    optimiser.executeAndTrack(_analyzed(rows).clone(), applied)
-    needed = optimiser.nonExcludableRules().mkString(",").split(",")
-    return [rule for rule in _IDLE_RULE.findall(applied.rules().toString()) if rule not in needed]
-
-
 def clock(spark: SparkSession) -> Column:
     """The time at which a row is computed, in milliseconds. Spark's own functions give that of the batch's begin."""
     from pyspark.sql.classic.column import Column
 
-    jvm = _jvm(spark)
+    jvm = jvm_of(spark)
     nothing = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.ArrayList()).toSeq()
     called = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
         jvm.java.lang.Class.forName("java.lang.System"),
@@ -259,14 +178,14 @@ def clock(spark: SparkSession) -> Column:
 
 def session_of(writer: DataStreamWriter) -> SparkSession:
     """The session whose rows a writer writes."""
-    session: SparkSession = _any(writer)._spark
+    session: SparkSession = unwrapped(writer)._spark
     return session
 
 
 def set_real_time(writer: DataStreamWriter, interval: str) -> DataStreamWriter:
     """The writer with a real-time trigger. For Spark 4.1: from 4.2 on PySpark's own `trigger` takes `realTime`."""
-    inside = _any(writer)
-    trigger = _jvm(session_of(writer)).org.apache.spark.sql.streaming.Trigger.RealTime(interval)
+    inside = unwrapped(writer)
+    trigger = jvm_of(session_of(writer)).org.apache.spark.sql.streaming.Trigger.RealTime(interval)
     inside._jwrite = inside._jwrite.trigger(trigger)
     return writer
 
@@ -276,7 +195,7 @@ def reports_since(query: StreamingQuery, batch: int) -> Iterator[str]:
 
     Spark keeps a hundred, and to write one as JSON takes time: PySpark's `recentProgress` writes them all.
     """
-    reports = _any(query)._jsq.recentProgress()
+    reports = unwrapped(query)._jsq.recentProgress()
     for number in range(len(reports) - 1, -1, -1):
         if int(reports[number].batchId()) <= batch:
             return
@@ -289,16 +208,38 @@ def newest_batch(query: StreamingQuery, log: Literal["offsets", "commits"]) -> i
     return int(newest.get()._1()) if newest.isDefined() else None
 
 
+def files_not_listed(query: StreamingQuery, after: int) -> tuple[int, list[str]] | None:
+    """The batch that Spark planned last, if it is behind `after`, and the files of it that were gone when it was.
+
+    Spark reads the others only, without a word. None before the first batch, and under Continuous Processing.
+    """
+    execution = unwrapped(query)._jsq.streamingQuery().lastExecution()
+    if execution is None or int(execution.currentBatchId()) <= after:
+        return None
+    gone: list[str] = []
+    leaves = execution.analyzed().collectLeaves()
+    for leaf in (leaves.apply(number) for number in range(leaves.size())):
+        if not (leaf.nodeName().startswith("LogicalRelation") and leaf.isStreaming()):
+            continue
+        if str(leaf.relation().location().getClass().getName()).endswith("InMemoryFileIndex"):  # a folder of files
+            # Not `allFiles`: that asks for the file system of each path, and these are only counted.
+            named, listed = leaf.relation().location().rootPaths(), leaf.relation().location().leafFiles()
+            if int(listed.size()) < int(named.size()):
+                there = set(str(listed.keysIterator().mkString("\n")).split("\n"))
+                gone += [path for path in str(named.mkString("\n")).split("\n") if path not in there]
+    return int(execution.currentBatchId()), gone
+
+
 def write_newest_commit(query: StreamingQuery, session: SparkSession) -> None:
     """Writes the newest committed batch of a stopped query to disk, if it did not fail. A file that exists stays."""
-    if _any(query)._jsq.streamingQuery().exception().isDefined():
+    if unwrapped(query)._jsq.streamingQuery().exception().isDefined():
         return  # why it failed may be the log itself
     logs = _logs(query)
     newest = logs["commits"].getLatest()
     planned = logs["offsets"].get(newest.get()._1()) if newest.isDefined() else newest
     if not planned.isDefined():
         return
-    classes = _jvm(session).org.apache.spark.sql.execution.streaming.checkpointing
+    classes = jvm_of(session).org.apache.spark.sql.execution.streaming.checkpointing
     # The offsets first, as Spark does.
     for on_disk, in_memory, entry in (
         (classes.OffsetSeqLog, logs["offsets"], planned.get()),
@@ -309,7 +250,7 @@ def write_newest_commit(query: StreamingQuery, session: SparkSession) -> None:
 
 def sql_executions(spark: SparkSession) -> Any:
     """The `SQLAppStatusStore` that Spark keeps for its own page on SQL: each execution, its plan and its metrics."""
-    return _java_session(spark).sharedState().statusStore()
+    return java_session(spark).sharedState().statusStore()
 
 
 # Formats, tables and databases
@@ -319,20 +260,20 @@ def read_json(reader: DataFrameReader, texts: DataFrame) -> DataFrame:
     """Reads the JSON documents in the only column of `texts`."""
     from pyspark.sql import DataFrame as Rows
 
-    documents = getattr(_any(texts)._jdf, "as")(_jvm(texts.sparkSession).org.apache.spark.sql.Encoders.STRING())
-    return Rows(_any(reader)._jreader.json(documents), texts.sparkSession)
+    documents = getattr(unwrapped(texts)._jdf, "as")(jvm_of(texts.sparkSession).org.apache.spark.sql.Encoders.STRING())
+    return Rows(unwrapped(reader)._jreader.json(documents), texts.sparkSession)
 
 
 def avro_schema(rows: DataFrame, name: str) -> str:
     """The Avro schema that Spark makes of the columns. For a Spark that has the connector `avro`."""
-    loader = _jvm(rows.sparkSession).java.lang.Thread.currentThread().getContextClassLoader()
+    loader = jvm_of(rows.sparkSession).java.lang.Thread.currentThread().getContextClassLoader()
     converters = loader.loadClass("org.apache.spark.sql.avro.SchemaConverters$").getField("MODULE$").get(None)
-    return str(converters.toAvroType(_any(rows)._jdf.schema(), False, name, "").toString())
+    return str(converters.toAvroType(unwrapped(rows)._jdf.schema(), False, name, "").toString())
 
 
 def limit_avro_lengths(spark: SparkSession, largest: Mapping[str, int]) -> None:
     """Makes Avro refuse values that are longer than these, by kind: `bytes`, `string`. What the user has set stays."""
-    jvm, context = _jvm(spark), _any(spark.sparkContext)
+    jvm, context = jvm_of(spark), unwrapped(spark.sparkContext)
     for kind, length in largest.items():
         name = f"org.apache.avro.limits.{kind}.maxLength"
         if jvm.java.lang.System.getProperty(name) is None:
@@ -346,55 +287,38 @@ def limit_avro_lengths(spark: SparkSession, largest: Mapping[str, int]) -> None:
 
 def is_delta_table(spark: SparkSession, path: str) -> bool:
     """Is there a Delta table at this path? For a Spark that has the connector `delta`."""
-    return bool(_jvm(spark).io.delta.tables.DeltaTable.isDeltaTable(_java_session(spark), path))
+    return bool(jvm_of(spark).io.delta.tables.DeltaTable.isDeltaTable(java_session(spark), path))
 
 
 def iceberg_table(spark: SparkSession, table: str) -> Any:
     """An Iceberg `Table`, read again from its catalog. For a Spark that has the connector `iceberg`."""
-    return _jvm(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(_java_session(spark), table)
+    return jvm_of(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(java_session(spark), table)
 
 
 def jdbc_options(spark: SparkSession, options: Mapping[str, str]) -> Any:
     """Spark's `JDBCOptions`. Raises JavaError if there is no driver for the URL."""
-    jvm = _jvm(spark)
+    jvm = jvm_of(spark)
     scala = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
     return jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala)
 
 
 def jdbc_dialect(spark: SparkSession, url: str) -> Any:
     """Spark's `JdbcDialect` for a URL. It opens connections, with the drivers in the jars of the session."""
-    return _jvm(spark).org.apache.spark.sql.jdbc.JdbcDialects.get(url)
+    return jvm_of(spark).org.apache.spark.sql.jdbc.JdbcDialects.get(url)
 
 
 # What every call goes through
 
 
-def _any(value: Any) -> Any:
-    """The value, of a type that has private members."""
-    return value
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return _any(spark)._jvm
-
-
-def _java_session(spark: SparkSession) -> Any:
-    return _any(spark)._jsparkSession
-
-
-def _analyzed(rows: DataFrame) -> Any:
-    return _any(rows)._jdf.queryExecution().analyzed()
-
-
 def _logs(query: StreamingQuery) -> Mapping[str, Any]:
-    execution = _any(query)._jsq.streamingQuery()
+    execution = unwrapped(query)._jsq.streamingQuery()
     return {"offsets": execution.offsetLog(), "commits": execution.commitLog()}
 
 
 def _log_at(kind: Any, session: SparkSession, path: str) -> Any:
     try:
-        return kind(_java_session(session), path)
+        return kind(java_session(session), path)
     except JavaError:
         raise
     except JvmError:  # Spark 4.3 has no such constructor: it wants to know whether the log is only read
-        return kind(_java_session(session), path, False)
+        return kind(java_session(session), path, False)
