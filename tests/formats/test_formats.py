@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from penstock.formats.any import READ_FORMATS, WRITE_FORMATS, AnyReadFormat, AnyWriteFormat
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.spec import given_options, spark_option_names
+from tests.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -253,14 +254,14 @@ ROUND_TRIPS = [
 def test_rows_come_back(
     spark: SparkSession, tmp_path: Path, written: dict[str, Any], read_back: dict[str, Any], ending: str
 ) -> None:
-    files = write(spark.createDataFrame(ROWS, SCHEMA), tmp_path / "out", written)
+    files = write(frame(spark, ROWS, SCHEMA), tmp_path / "out", written)
     assert [file.name.endswith(ending) for file in files] == [True]
     assert sorted(read(spark, tmp_path / "out", read_back | {"schema": SCHEMA})) == ROWS
 
 
 @pytest.mark.spark
 def test_lines_come_back_without_a_schema(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.createDataFrame([("a",), ("b",)], "value STRING")
+    rows = frame(spark, [("a",), ("b",)], "value STRING")
     write(rows, tmp_path / "out", {"type": "text", "line_sep": "|", "compression": "bzip2"})
     assert read(spark, tmp_path / "out", {"type": "text", "line_sep": "|"}) == [("a",), ("b",)]
     assert read(spark, tmp_path / "out", {"type": "text", "whole_text": True}) == [("a|b|",)]

@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
-from penstock.dead_letters.bad_records import DECODED, FUTURE
-from penstock.dead_letters.verdicts import FAILED, PLACE, SHOWN_CHARACTERS
-from penstock.notation.references import Mask
-from penstock.pipeline.model import Pipeline, Query, Sink, Source, Step
+from penstock.engine.failure_problems import LOG, of_record
+from penstock.facts.raised import record_in
+from penstock.pipeline.model import Query, Sink, Source, Step
 from penstock.problems import Problem, Where
-from penstock.spark_internals import descriptions, java_message
+from penstock.spark_internals import java_message, thrown_by
 from penstock.transforms.python import Python
 from penstock.transforms.sql import Sql
 from penstock.user_code import line_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _LINE_POS = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
-_JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error)(?:: |$)")
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
-_NO_RETRY = "does not support task retry"
-"""What Continuous Processing says of a task that failed before, without saying why."""
 _FIXES = {
-    "UNRESOLVED_COLUMN": "use a column that the step's inputs have",
-    "TABLE_OR_VIEW_NOT_FOUND": "name a source or step of the pipeline, or declare the table as a source",
-    "PARSE_SYNTAX_ERROR": "mend the SQL",
+    "UNRESOLVED_COLUMN": "name a column of the step's inputs; `penstock show INPUT` lists the columns of an input",
+    "TABLE_OR_VIEW_NOT_FOUND": "name a source or step of the pipeline, or declare the table under `sources:`",
+    "PARSE_SYNTAX_ERROR": "correct the SQL at that place",
     "PARSE_EMPTY_STATEMENT": "write a SELECT",
-    "UNRESOLVED_ROUTINE": "use a function that Spark has",
-    "PATH_NOT_FOUND": "make the folder, or name one that exists",
-    "UNABLE_TO_INFER_SCHEMA": "put a file there first, or give the schema as DDL",
-    "DATATYPE_MISMATCH": "cast one side: `CAST(x AS …)`",
+    "UNRESOLVED_ROUTINE": "use a function of Spark's SQL, or declare your own under `functions:`",
+    "PATH_NOT_FOUND": "make the folder with `mkdir -p`, or correct `path`",
+    "UNABLE_TO_INFER_SCHEMA": "put a file there first, or give the columns as DDL: `schema: id BIGINT, at TIMESTAMP`",
+    "DATATYPE_MISMATCH": "cast one side to the type of the other: `CAST(x AS BIGINT)`",
     "STREAMING_OUTPUT_MODE": "choose another `mode` for the query, or add a `watermark` to its source",
     "DATA_SOURCE_NOT_FOUND": "use a format that Spark knows, or add its jar under `spark: {spark.jars: …}`",
     "UNSUPPORTED_DATATYPE": "write the schema as DDL: `id BIGINT, at TIMESTAMP`",
+    "MISSING_AGGREGATION": "add the column to GROUP BY, or put it into an aggregate such as `any_value(…)`",
+    "GROUP_BY_AGGREGATE": "take the aggregate out of GROUP BY",
+    "AMBIGUOUS_REFERENCE": "write the table before the column: `orders.id` in place of `id`",
+    "COLUMN_ALREADY_EXISTS": "give one of the two columns another name with `AS`",
+    "NUM_COLUMNS_MISMATCH": "select the same number of columns on both sides",
+    "INCOMPATIBLE_COLUMN_TYPE": "cast the columns of one side, so that both sides have the same types",
+    "WRONG_NUM_ARGS": "give the function the number of arguments that the message names",
+    "INVALID_SCHEMA": "write the schema as DDL: `id BIGINT, at TIMESTAMP`",
+    "TABLE_OR_VIEW_ALREADY_EXISTS": "name another table, or drop this one",
+    "SCHEMA_NOT_FOUND": "make the schema with `CREATE SCHEMA`, or correct its name in `table`",
 }
 
 
@@ -47,24 +46,26 @@ def while_building(error: Exception, node: Source | Step, nodes: Mapping[str, So
     """What went wrong when the rows of a source or a step were declared to Spark, or looked at."""
     if not is_spark_error(error):
         return _in_user_code(error, node)
-    if nodes and (told := _told_record(str(error))):
-        return bad_record(told, nodes)
+    if nodes and (record := record_in(thrown_by(error))) and record.node in nodes:
+        return of_record(record, nodes[record.node])
     where = _place(error, node)
     code = {"Source": "SPARK001", "Step": "SPARK002"}[type(node).__name__]
     noun = type(node).__name__.lower()
-    return Problem(code, f"Spark refuses {noun} `{node.name}`: {message_of(error)}", fix_for(error), where)
+    message = f"Spark refuses {noun} `{node.name}`: {message_of(error)}"
+    return Problem(code, message, fix_for(error, _at_node(node)), where)
 
 
 def while_starting(error: Exception, sink: Sink) -> Problem:
     """What went wrong when a query was started on its sink."""
-    return Problem(
-        "SPARK003", f"Spark refuses sink `{sink.name}`: {message_of(error)}", fix_for(error), sink.origin.where
-    )
+    otherwise = f"change the settings of the sink `{sink.name}`, or the columns that `{sink.of}` gives it"
+    message = f"Spark refuses sink `{sink.name}`: {message_of(error)}"
+    return Problem("SPARK003", message, fix_for(error, otherwise), sink.origin.where)
 
 
 def unsupported(error: Exception, where: Where, query: str) -> Problem:
     """Spark's own verdict on a query that it can read but not stream."""
-    return Problem("SPARK004", f"Spark cannot stream `{query}`: {message_of(error)}", fix_for(error), where)
+    otherwise = f"take this operation out of the steps of `{query}`, or choose another `mode` for the query"
+    return Problem("SPARK004", f"Spark cannot stream `{query}`: {message_of(error)}", fix_for(error, otherwise), where)
 
 
 def is_spark_error(error: Exception) -> bool:
@@ -86,18 +87,21 @@ def message_of(error: Exception) -> str:
     return first.rstrip(".;")
 
 
-def fix_for(error: Exception) -> str:
+def fix_for(error: Exception, otherwise: str) -> str:
+    """An edit for the conditions that are known; `otherwise` for all others."""
     condition = condition_of(error)
-    return next(
-        (fix for start, fix in _FIXES.items() if condition.startswith(start)), "see what Spark says, and change it"
-    )
+    if condition == "UNRESOLVED_COLUMN.WITH_SUGGESTION":
+        parameters = error.getMessageParameters() or {}  # type: ignore[attr-defined] # an error of PySpark's has them
+        nearest, name = parameters.get("proposal", "").partition(", ")[0], parameters.get("objectName")
+        if nearest and name:
+            return f"write {nearest} in place of {name}"
+    return next((fix for start, fix in _FIXES.items() if condition.startswith(start)), otherwise)
 
 
-def causes(error: BaseException) -> Iterator[str]:
-    """What PySpark's error and each error behind it say, outermost first, without the Java class that says it."""
-    for described in descriptions(error):
-        if said := _JAVA_CLASS.sub("", described):
-            yield said
+def _at_node(node: Source | Step) -> str:
+    part = "SQL" if isinstance(node.spec, Sql) else "function" if isinstance(node.spec, Python) else "settings"
+    noun = "source" if isinstance(node, Source) else "step"
+    return f"change the {part} of {noun} `{node.name}`, and try it with `penstock show {node.name}`"
 
 
 def _place(error: Exception, node: Source | Step) -> Where:
@@ -119,67 +123,16 @@ def _place(error: Exception, node: Source | Step) -> Where:
 def _in_user_code(error: Exception, node: Source | Step) -> Problem:
     where = line_of(error) or node.origin.at("python")
     message = f"step `{node.name}` fails: {type(error).__name__}: {error}"
-    return Problem("SPARK005", message, "mend the function", where)
-
-
-def query_failed(error: Exception, query: Query, pipeline: Pipeline, session: SparkSession, mask: Mask) -> Problem:
-    """Why a running query stopped: the innermost cause that says something, and the file that could not be read."""
-    said = list(causes(error)) or [str(error)]
-    if told := next((record for text in said if (record := _told_record(text))), None):
-        problem = bad_record(told, pipeline.nodes, session)
-        return replace(problem, message=mask(problem.message))
-    unread = [text for text in said[:-1] if text.startswith("[FAILED_READ_FILE")]
-    message = ": ".join(dict.fromkeys(_one_line(text) or type(error).__name__ for text in (*unread[-1:], said[-1])))
-    cause = "the cause, which `.penstock/spark.log` tells," if _NO_RETRY in message else "the cause"
-    fix = f"mend {cause} and run again: it goes on from the last committed batch"
-    return Problem("RUN001", mask(f"query `{query.name}` failed: {message}"), fix, query.sink.origin.where)
-
-
-def _told_record(text: str) -> dict[str, Any] | None:
-    """What a query says of the record that it stopped at. Where Spark shows the plan too, the words are in pieces."""
-    for rest in text.split(FAILED)[1:]:
-        with contextlib.suppress(ValueError):
-            told: dict[str, Any] = json.JSONDecoder().raw_decode(rest)[0]
-            return told
-    return None
-
-
-def bad_record(
-    told: Mapping[str, Any], nodes: Mapping[str, Source | Step], session: SparkSession | None = None
-) -> Problem:
-    """A record that `fail` stops at: which, where it is, and why it is bad. With a session it is read once more."""
-    node = nodes[told["node"]]
-    place = {name: told[name] for name in PLACE if name in told}
-    at = ", ".join(f"{key} {value}" for key, value in place.items())
-    reason, record = told.get("reason"), told.get("record")
-    if not reason:
-        reason, record = _reread(node, place, session)
-    message = f"`{node.name}` has a bad record{f' at {at}' if at else ''}: {reason}: {record}"
-    places = {DECODED: ("on_bad_record",), FUTURE: ("watermark", FUTURE)}
-    key = places.get(told["check"], ("expect", told["check"]))
-    fix = "mend the record, or let bad ones be put aside with `dead_letter` in place of `fail`"
-    return Problem("RECORD001", message, fix, node.origin.at(*key))
-
-
-def _reread(node: Source | Step, place: Mapping[str, Any], session: SparkSession | None) -> tuple[str, str | None]:
-    """Why a record is bad and how it begins, where the error that it led to does not say."""
-    if isinstance(node, Source) and session is not None:
-        with contextlib.suppress(Exception):  # what cannot be read any more must not hide the failure itself
-            if found := node.spec.reread(session, place):
-                reason, raw = found
-                return reason, None if raw is None else raw.decode(errors="replace")[:SHOWN_CHARACTERS]
-    return "it cannot be decoded", None
-
-
-def _one_line(text: str) -> str:
-    lines = [line.strip() for line in _CLASS.sub("", text.strip()).splitlines() if line.strip()]
-    # A Python worker's error is a whole traceback; its last line is the error itself.
-    line = lines[-1] if any(line.startswith("Traceback") for line in lines) else "".join(lines[:1])
-    return _NOISE.sub("", line).rstrip(".")
+    return Problem(
+        "SPARK005", message, f"correct the function at that line, and try it with `penstock show {node.name}`", where
+    )
 
 
 def spark_is_gone(query: Query) -> Problem:
     """The JVM has died under a running query: killed, or out of memory."""
     message = f"Spark has died, and query `{query.name}` with it"
-    fix = "see `.penstock/spark.log`; it may need more memory (`spark: {spark.driver.memory: 4g}`). Then run again"
+    fix = (
+        f"read the last lines of {LOG}. If they name an OutOfMemoryError, or nothing, write"
+        " `spark: {spark.driver.memory: 4g}` in penstock.yaml. Then run again"
+    )
     return Problem("RUN002", message, fix, query.sink.origin.where)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, cast
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.formats import json_limits
 from penstock.formats.format import ReadFormat, WriteFormat
 from penstock.formats.textual import DateTimes, LenientDateTimes
 from penstock.notation.sql_text import quoted
@@ -320,7 +321,8 @@ def _json_reason(text: Column, parsed: Column, schema: StructType) -> Column:
             if field.name != _CORRUPT
         ]
         not_object = when(text.rlike(r'^\s*[\[0-9"-]'), lit("not a JSON object: ")).otherwise(lit("not JSON: "))
-        no_fields = when(fields.isNull(), concat(not_object, _shown(text)))
+        refused = coalesce(json_limits.beyond_limits(text), concat(not_object, _shown(text)))
+        no_fields = when(fields.isNull(), refused)
         return coalesce(no_fields, *misfits, lit("a value inside does not fit the schema"))
 
     # A lambda binds the fields, so that they are parsed once and not for each column.

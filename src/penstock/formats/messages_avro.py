@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _DECODED = "_penstock_decoded"
 _LARGEST = {"bytes": 64 * 1024 * 1024, "string": 64 * 1024 * 1024, "collectionItems": 10_000_000}
+_FRAME_BYTES = 5
 _UNKNOWN = "schema id {} is not known"
-_UNKNOWN_ID = re.compile(_UNKNOWN.format(r"(\d+)"))
 
 
 class _AvroSchema(Part):
@@ -97,13 +97,12 @@ class AvroMessageRead(_AvroSchema):
         by_id = {number: from_avro(body_of(data), one.schema, _options(reader)) for number, one in sorted(ids.items())}
         return _decoding(_chosen(data, by_id), reader, lambda: _framed_reason(data, sorted(ids)))
 
-    def knows_more(self, failure: str, subject: RegistrySubject) -> bool:
-        """Did a query fail at a schema that was not known when it started, and that a new start would know?"""
-        found = _UNKNOWN_ID.search(failure)
-        if found is None or self.registry is None:
+    def knows(self, number: int, subject: RegistrySubject) -> bool:
+        """Would a query that starts now know the schema of this id?"""
+        if self.registry is None:
             return False
         try:
-            return int(found[1]) in _by_id(_known(self.registry, subject))
+            return number in _by_id(_known(self.registry, subject))
         except Fault:
             return False  # it cannot be asked now: the failure itself says more
 
@@ -267,3 +266,10 @@ def _newest(known: dict[str, list[Registered]]) -> str:
 
 def _frame(number: int) -> bytes:
     return b"\0" + number.to_bytes(4, "big")
+
+
+def schema_id(data: bytes | None) -> int | None:
+    """The id in front of a message, if it is in the wire format of a registry."""
+    if data is None or len(data) < _FRAME_BYTES or data[0] != 0:
+        return None
+    return int.from_bytes(data[1:_FRAME_BYTES], "big")
