@@ -110,7 +110,7 @@ def test_a_corrupt_file_fails_the_query_or_is_passed_over(take_all, tmp_path):
     (tmp_path / "in/bad.gz").write_bytes(gzip.compress(b"lost\n" * 1_000)[:-20])
     tolerant = take_all(Files(path="in", format="text", ignore_corrupt_files=True))
     assert "good.txt" in tolerant.column("value")
-    with pytest.raises(Exception, match=r"error while reading file .*bad\.gz: Unexpected end"):
+    with pytest.raises(Exception, match=r"the file .*bad\.gz` cannot be read: Unexpected end"):
         take_all(LINES)
 
 
@@ -158,3 +158,91 @@ def test_the_options_are_those_of_the_engine(spark):
     not_options = {"type", "path", "format", "read", "watermark", "expect", "refresh", "on_bad_record"}
     living = {"on_new_columns", "schema_hints", "schema_location", "sample_files", "rescued_column"}
     assert set(Files.model_fields) == set(ours) | not_options | living | SET_IN_THE_SESSION
+
+
+def test_links_that_lead_back_are_found(tmp_path):
+    from penstock.sources.link_loops import repeats_in
+
+    for name in ("in/a/b", "elsewhere/c", "beside"):
+        (tmp_path / name).mkdir(parents=True)
+    links = {
+        "in/a/up": "..",
+        "in/a/b/root": tmp_path,
+        "in/out": tmp_path / "elsewhere",
+        "elsewhere/back": tmp_path / "in",
+    }
+    for link, target in {**links, "in/self": "self", "in/gone": "nowhere", "in/fine": tmp_path / "beside"}.items():
+        (tmp_path / link).symlink_to(target)
+    found = {str(Path(one.link).relative_to(tmp_path)) for one in repeats_in([tmp_path / "in"])}
+    assert found == {"in/a/up", "in/a/b/root", "in/out/back"}
+
+
+TWICE = {
+    "two links to one folder": ({"in/x": "data", "in/y": "data"}, "in", {"in/x", "in/y"}),
+    "a link to a folder beside it": ({"in/x": "in/real"}, "in", {"in/x"}),
+    "a link into what another leads to": ({"in/x": "data", "in/y": "data/sub"}, "in", {"in/x", "in/y"}),
+    "two folders that a glob matches": ({"in/x": "data", "in/y": "data"}, "in/*", {"in/x", "in/y"}),
+    "links to two folders": ({"in/x": "data", "in/y": "other"}, "in", set()),
+    "a folder that Spark passes over": ({"in/.now": "in/real", "in/_old": "in/real"}, "in", set()),
+    "a folder and one in it, without a link": ({}, "{in,in/real}", set()),
+}
+
+
+@pytest.mark.parametrize(("links", "path", "named"), TWICE.values(), ids=TWICE)
+def test_a_folder_that_links_lead_to_twice_is_found(tmp_path, links, path, named):
+    from penstock.problems import Fault
+    from penstock.sources.link_loops import require_none
+
+    for name in ("in/real", "data/sub", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(tmp_path / target)
+    if not named:
+        require_none(f"{tmp_path}/{path}")
+        return
+    with pytest.raises(Fault, match="twice") as raised:
+        require_none(f"{tmp_path}/{path}")
+    assert raised.value.code == "FILES013"
+    link = raised.value.fix.split("`")[1].removeprefix(f"rm {tmp_path}/")
+    assert link in named
+    (tmp_path / link).unlink()  # the fix helps
+    require_none(f"{tmp_path}/{path}")
+
+
+@pytest.mark.spark
+def test_a_link_back_to_the_folder_does_not_multiply_rows(project_at, run_once, spark):
+    root = project_at(
+        """
+        pipeline: copy
+        sources: {rows: {type: files, path: in, format: text, recursive_file_lookup: true}}
+        sinks: {out: {of: rows, type: files, path: out, format: text}}
+        """,
+        files={"in/a": "a\n"},
+    )
+    (root / "in/sub").mkdir()
+    (root / "in/sub/up").symlink_to("..", target_is_directory=True)
+    (problem,) = run_once(root).problems
+    assert (problem.code, problem.where and problem.where.line) == ("FILES013", 2)
+    assert problem.fix.startswith(f"remove the link: `rm {root}/in/sub/up`")
+    (root / "in/sub/up").unlink()
+    (root / "in/sub/beside").symlink_to(root / "in/other")
+    place(root / "in/other/b", "b\n")
+    (problem,) = run_once(root).problems
+    assert (problem.code, "twice" in problem.message) == ("FILES013", True)
+    (root / "in/sub/beside").unlink()
+    (root / "in/other/b").unlink()
+    assert run_once(root).ok
+    assert [row.value for row in spark.read.text(str(root / "out")).collect()] == ["a"]
+
+
+def test_a_link_to_itself_is_told_with_its_fix(project_at):
+    from penstock.pipeline.load import load
+    from penstock.prepare.judging import judge_all
+
+    root = project_at(
+        "pipeline: p\nsources: {rows: {type: files, path: in, format: text}}\nsinks: {o: {of: rows, type: console}}\n",
+        files={"in/a": "a\n"},
+    )
+    (root / "in/self").symlink_to("self")
+    (problem,) = judge_all(load(root)).problems
+    assert problem.fix == f"remove it: `rm {root}/in/self`"

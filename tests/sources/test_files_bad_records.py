@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
 from penstock.dead_letters.bad_records import HIDDEN
 from penstock.sources import Files
 from tests.conftest import place
+from tests.failures import of_error
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +77,27 @@ def test_bad_records_keep_their_text_reason_and_file(spark, tmp_path, format_, t
     assert next(row for row in rows if row[HIDDEN].reason is None)[HIDDEN].raw is None
     assert {row[HIDDEN].origin.file.rsplit("/", 1)[-1] for row in rows} == {"a.txt"}
     assert len(rows) == len(bad) + 1
+
+
+def test_a_record_that_is_large_or_deep_is_not_said_to_be_no_json(spark, tmp_path):
+    deep, digits = "[" * 10_000 + "]" * 10_000, "1" * 1_100
+    texts = [
+        '{"id": 0, "name": "%s"}' % ("y" * 25_000_000),
+        f'{{"id": 1, "name": {deep}}}',
+        f'{{"id": 2, "name": {digits}}}',
+        f'{{"id": 3, "name": {deep}',
+        '{"id": 4, "name": "%s"}' % ("z" * 15_000_000),
+    ]
+    rows = judged(spark, tmp_path, JSON, "".join(f"{text}\n" for text in texts), read="static")
+    found = {row[HIDDEN].raw[:9].decode(): row[HIDDEN].reason for row in rows if row[HIDDEN].reason}
+    more = ", which is more than Spark parses"
+    assert found == {
+        '{"id": 0,': f"holds a text of more than 20,000,000 characters{more}",
+        '{"id": 1,': f"is nested deeper than 1,000 levels{more}",
+        '{"id": 2,': f"holds a number of more than 1,000 digits{more}",
+        '{"id": 3,': "is not JSON",
+    }
+    assert [row.id for row in rows if row[HIDDEN].reason is None] == [4]
 
 
 @pytest.mark.parametrize("format_", [JSON, CSV], ids=["json", "csv"])
@@ -150,9 +174,12 @@ def test_static_files_that_were_replaced_are_read_anew_after_a_restart(spark, tm
 
     with pytest.raises(Exception, match="FILE_NOT_EXIST") as caught:
         run()
-    assert source.recover(str(caught.value), spark, "checkpoint")
-    assert not once.recover(str(caught.value), spark, "checkpoint")
-    assert not source.recover(str(caught.value).replace("/known/", "/other/"), spark, "checkpoint")
-    assert not source.recover("FILE_NOT_EXIST", spark, "checkpoint")
+    failure = of_error(caught.value)
+    assert failure.kind == "missing_file"
+    assert source.recover(failure, spark, "checkpoint")
+    assert not once.recover(failure, spark, "checkpoint")
+    other = tuple(path.replace("/known/", "/other/") for path in failure.paths)
+    assert not source.recover(replace(failure, paths=other), spark, "checkpoint")
+    assert not source.recover(replace(failure, paths=()), spark, "checkpoint")
     run()
     assert [row.name for row in spark.table("joined").collect()] == ["y"]

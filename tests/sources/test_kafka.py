@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from pydantic import ValidationError
 
 from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
+from penstock.facts.failure import Failure
 from penstock.problems import Fault
 from penstock.sources import Kafka
 from penstock.sources.kafka_positions import to_moment
+from penstock.sources.source import Reread
+from tests.failures import of_error, of_query
 from tests.services import consume, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -62,11 +66,19 @@ class Stream:
         self._spark, self.checkpoint = spark, str(folder / "checkpoint")
         self.batches: list[list[Any]] = []
         self.tasks: list[int] = []
+        self.raised: Exception | None = None
+
+    def failure(self, query: Any) -> Failure:
+        return of_error(self.raised) if self.raised else of_query(query)
 
     def run(self, source: Kafka, **trigger: Any) -> Any:
         def keep(rows: Any, number: int) -> None:
             self.tasks.append(rows.rdd.getNumPartitions())
-            self.batches.append([row.value for row in rows.collect()])
+            try:
+                self.batches.append([row.value for row in rows.collect()])
+            except Exception as error:
+                self.raised = error
+                raise
 
         rows = source.load(self._spark)
         writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", self.checkpoint)
@@ -143,7 +155,7 @@ def test_metadata_headers_and_the_hidden_column(spark, source, kafka, topic) -> 
     assert [row[HIDDEN].reason for row in rows] == [None, "not JSON: {", "the value is NULL"]
     assert [row[HIDDEN].reason for row in read.load(spark).collect()] == [None, "", ""]
     place = {"topic": name, "partition": 0, "offset": 1}
-    assert read.reread(spark, place) == ("not JSON: {", bytearray(b"{"))
+    assert read.reread(spark, place) == Reread("not JSON: {", bytearray(b"{"))
     bad = rows[1][HIDDEN]
     assert bad.raw == bytearray(b"{")
     assert (bad.origin.topic, bad.origin.partition, bad.origin.offset, bad.origin.key) == (name, 0, 1, bytearray(b"k"))
@@ -266,10 +278,6 @@ def delete_before(servers: str, topic: str, partition: int, offset: int) -> None
     done.result(30)
 
 
-def failure_of(query: Any) -> str:
-    return "" if query.exception() is None else str(query.exception())
-
-
 @pytest.mark.covers("source.kafka.data-loss")
 def test_records_that_are_gone_are_named(spark, stream, source, kafka, topic) -> None:
     name = topic(partitions=2)
@@ -283,13 +291,14 @@ def test_records_that_are_gone_are_named(spark, stream, source, kafka, topic) ->
     query = stream.run(strict, processingTime="0 seconds")
     with pytest.raises(Exception, match=r"(?s)."):
         query.awaitTermination(120)
-    failure = failure_of(query)
+    failure = stream.failure(query)
+    assert failure.kind == "data_loss"
     with pytest.raises(Fault) as raised:
         strict.recover(failure, spark, stream.checkpoint)
     assert raised.value.code == "KAFKA004"
     assert f"{name}-0: offsets 100 to 149 are gone (50 records)" in raised.value.message
     assert f"{name}-1" not in raised.value.message
-    assert not strict.recover("something else", spark, stream.checkpoint)
+    assert not strict.recover(replace(failure, kind="other"), spark, stream.checkpoint)
 
     lenient = source(topics=[name], starting="earliest", fail_on_data_loss=False)
     assert lenient.gaps(stream.checkpoint) == [f"{name}-0: offsets 100 to 149 are gone (50 records)"]
@@ -317,7 +326,7 @@ def test_a_topic_that_was_made_anew_is_told(spark, stream, source, kafka, topic)
     with pytest.raises(Exception, match=r"(?s)."):
         query.awaitTermination(120)
     with pytest.raises(Fault, match="ends at offset 1 and should go on at 3; the topic was deleted and made anew"):
-        source(topics=[name]).recover(failure_of(query), spark, stream.checkpoint)
+        source(topics=[name]).recover(stream.failure(query), spark, stream.checkpoint)
 
 
 BAD = {

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from penstock.problems import Fault
 from penstock.sources import Files
 from penstock.sources.living import csv_headers, pending, schemas, versions
-from penstock.sources.living.found import folder_columns, refused_columns, sample
+from penstock.sources.living.found import folder_columns, sample
 from penstock.storage.storage import LocalStorage
 from tests.conftest import place
 
@@ -138,13 +138,6 @@ def test_the_files_of_a_batch_are_those_between_its_offsets_and_the_ones_before(
     assert files[1] == files[3] == []
     assert sorted(files[2]) == ["file:///data/in/b c", "file:///data/in/d", "file:///data/in/e"]
     assert pending.files_of(STORAGE, str(tmp_path), 0, "/data/elsewhere") == []
-
-
-def test_a_refusal_is_found_in_the_text_of_a_failure() -> None:
-    told = {"location": "s", "version": 1, "columns": ["a{}"], "file": "f"}
-    assert refused_columns(f"[USER_RAISED_EXCEPTION] penstock:new-columns:{json.dumps(told)} SQLSTATE: P0001") == told
-    assert refused_columns("penstock:new-columns:{cut off") == {}
-    assert refused_columns("another failure") is None
 
 
 def test_a_sample_is_spread_over_all_files() -> None:

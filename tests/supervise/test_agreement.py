@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.supervise.agreement import disagreements
-from penstock.supervise.loop import QueryView
+from penstock.supervise.query_view import QueryView
 
 
 def views(filtered: int, written: int, end: str = "9") -> list[QueryView]:

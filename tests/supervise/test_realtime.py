@@ -8,7 +8,8 @@ import pytest
 
 from penstock.actions.run import RunOptions, run
 from penstock.problems import errors_in
-from penstock.supervise.loop import QueryView, Stop
+from penstock.supervise.query_view import QueryView
+from penstock.supervise.stopping import Stop
 from tests.services import await_rows, consume, produce
 
 PIPELINE = """

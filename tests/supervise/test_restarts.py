@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from penstock.supervise.loop import Snapshot, Stop
+from penstock.supervise.query_view import Snapshot
+from penstock.supervise.stopping import Stop
 from tests.conftest import place
 from tests.sources.conftest import wait_for
 

@@ -13,12 +13,12 @@ import typer
 from penstock.cli.engine import starter
 from penstock.cli.live import view_for
 from penstock.cli.options import Env, Json, Pipelines, Project
-from penstock.cli.screen import FAILED, PROBLEMS, USAGE, err, out, print_json, show_problems
+from penstock.cli.screen import FAILED, PROBLEMS, USAGE, err, out, print_json, print_json_line, show_problems
 from penstock.notation.durations import to_milliseconds
 
 if TYPE_CHECKING:
     from penstock.actions.run import RunResult
-    from penstock.supervise.loop import Stop
+    from penstock.supervise.stopping import Stop
 
 
 def run(
@@ -30,6 +30,10 @@ def run(
             "--for", metavar="DURATION", help="Run for this long: `30s`, `10m`, `2 hours`.", show_default=False
         ),
     ] = None,
+    events: Annotated[
+        bool,
+        typer.Option("--events", help="Print each event as a line of JSON when it happens; the result is the last."),
+    ] = False,
     env: Env = None,
     project: Project = Path(),
     as_json: Json = False,
@@ -38,20 +42,24 @@ def run(
     from penstock.actions.run import RunOptions
     from penstock.actions.run import run as run_action
     from penstock.pipeline.load import find_root
-    from penstock.supervise.loop import Stop
+    from penstock.supervise.stopping import Stop
 
     options = RunOptions(once=once, for_seconds=_seconds(for_))
     stop = Stop()
-    view = view_for(once=once, as_json=as_json)
+    view = view_for(once=once, as_json=as_json, events=events)
     with stopped_by_signals(stop), view:
-        start_engine = starter(quiet=as_json, then=view.preparing)
+        start_engine = starter(quiet=as_json or events, then=view.preparing)
         chosen = tuple(pipelines or ())
-        result = run_action(project, chosen, env, options, start_engine, stop, view.snapshot, view.console_line)
-    if as_json:
+        result = run_action(
+            project, chosen, env, options, start_engine, stop, view.snapshot, view.console_line, (view.event,)
+        )
+    if events:
+        print_json_line({"event": "run_ended"} | result.to_json())
+    elif as_json:
         print_json(result.to_json())
     else:
         show_problems(result.problems, find_root(project) or project, out if result.started else err)
-        view.ended(result)
+        view.ended(result.queries)
     raise typer.Exit(exit_code(result))
 
 

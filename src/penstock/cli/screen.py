@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 
+from penstock.notation.counts import counted
+from penstock.notation.references import MASK, line_without_secrets
 from penstock.problems import Problem
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WELL, PROBLEMS, USAGE, FAILED = 0, 1, 2, 3
+_AT_SECRETS = frozenset({"SECRET001"})
+"""The codes whose place is where a secret begins: the rest of that line is not shown."""
 
 
 class _Screen:
@@ -49,6 +53,12 @@ err: Console = cast("Console", _Screen(stderr=True))
 
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """On one line, and at once: somebody may be reading the other end of a pipe."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
 
 
 def show_problems(
@@ -106,11 +116,14 @@ def _excerpt(problem: Problem, root: Path, colour: str) -> Text:
     if not 1 <= where.line <= len(lines):
         return text
     line = lines[where.line - 1].expandtabs(1)
+    before = line_without_secrets(line[: where.column - 1])
+    # A secret can be a line of its own, below its key: nothing there tells that it is one.
+    shown = f"{before}{MASK}" if problem.code in _AT_SECRETS else line_without_secrets(line)
     number = str(where.line)
     text.append(f"  {number} │ ", style="dim")
-    text.append(f"{line[:160]}\n")
+    text.append(f"{shown[:160]}\n")
     text.append(f"  {' ' * len(number)} │ ", style="dim")
-    text.append(" " * min(where.column - 1, 160) + "^\n", style=colour)
+    text.append(" " * min(len(before), 160) + "^\n", style=colour)
     return text
 
 
@@ -125,12 +138,6 @@ def _count(problems: Iterable[Problem]) -> Text:
     if warnings:
         parts.append(counted(warnings, "warning"))
     return Text(", ".join(parts), style="bold red" if errors else "bold yellow")
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 row`, `2 rows`, `2 batches`."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def is_interactive() -> bool:

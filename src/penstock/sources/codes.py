@@ -18,6 +18,14 @@ CODES: tuple[Code, ...] = (
         "Snapshots expire. A stream that should begin at one that is gone would begin elsewhere without a word.",
     ),
     Code(
+        "FILES013",
+        "Spark would read files twice through a link",
+        "With `recursive_file_lookup` Spark follows links to folders, and takes a file that it finds under two paths"
+        " for two files. Through two links to one folder, each row comes twice. A link to a folder above it gives the"
+        " same files under a new path until the system refuses a path with more than 40 links: each row comes 41 times."
+        " Penstock looks for such links at each start, not during a run.",
+    ),
+    Code(
         "KAFKA004",
         "Records are gone before they were read",
         "The topic's retention, or somebody, has deleted records that the checkpoint has not read yet, or the topic was"

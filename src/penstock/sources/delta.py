@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.stores import Store, folder_store, table_store
 from penstock.lakes.tables import Moment, TableText, full_name
-from penstock.notation.paths import PathText
+from penstock.notation.paths import PathText, is_local, to_local
 from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
+from penstock.sources.delta_lag import DeltaLag
+from penstock.sources.lag_meter import LagMeter
 from penstock.sources.source import StaticOrStream
 from penstock.spark_internals import is_delta_table
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 _STREAM_ONLY = (
     "max_files_per_trigger", "max_bytes_per_trigger", "ignore_changes", "ignore_deletes", "skip_change_commits",
@@ -95,11 +99,18 @@ class Delta(StaticOrStream, WithSparkOptions):
         return ("delta",)
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return (*folder_store(self.path, "delta"), *table_store(self.table))
+
+    @property
     def session_settings(self) -> dict[str, str]:
         if self.schema_tracking_location is None:
             return {}
         # A checkpoint has a new folder for each generation, which the user cannot know.
         return {"spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation": "true"}
+
+    def lag_meter(self) -> LagMeter | None:
+        return DeltaLag(to_local(self.path)) if self.path and is_local(self.path) else None
 
     def load(self, spark: SparkSession) -> DataFrame:
         target = self._target(spark)
@@ -110,15 +121,22 @@ class Delta(StaticOrStream, WithSparkOptions):
                         " before stays unknown", ("change_feed",))  # fmt: skip
         return reader.load(self.path) if self.path is not None else reader.table(target)
 
+    def is_there(self, spark: SparkSession) -> bool:
+        if self.path is not None:
+            return is_delta_table(spark, self.path)
+        return spark.catalog.tableExists(full_name(spark, self.table or ""))
+
+    def rows_to_come(self, spark: SparkSession, columns: StructType, partition_by: tuple[str, ...]) -> DataFrame:
+        from pyspark.sql.types import StructType
+
+        if self.change_feed:
+            columns = StructType([*columns.fields, *(one for one in _changes() if one.name not in columns.names)])
+        return super().rows_to_come(spark, columns, partition_by)
+
     def _target(self, spark: SparkSession) -> str:
         """The table in SQL. Raises Fault if there is none: Spark would speak of a schema that is not set."""
-        if self.path is not None:
-            target = f"delta.{quoted(self.path)}"
-            found = is_delta_table(spark, self.path)
-        else:
-            target = full_name(spark, self.table or "")
-            found = spark.catalog.tableExists(target)
-        if not found:
+        target = f"delta.{quoted(self.path)}" if self.path is not None else full_name(spark, self.table or "")
+        if not self.is_there(spark):
             shown, key = (self.path, "path") if self.path is not None else (target, "table")
             raise Fault("DELTA001", f"there is no Delta table at `{shown}`" if key == "path" else
                         f"there is no table {shown}",
@@ -128,6 +146,17 @@ class Delta(StaticOrStream, WithSparkOptions):
     def _records_changes(self, spark: SparkSession, target: str) -> bool:
         found = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {target}").collect()}
         return str(found.get("delta.enableChangeDataFeed")).lower() == "true"
+
+
+def _changes() -> list[StructField]:
+    """The columns of a change feed beside those of the table."""
+    from pyspark.sql.types import LongType, StringType, StructField, TimestampType
+
+    return [
+        StructField("_change_type", StringType()),
+        StructField("_commit_version", LongType()),
+        StructField("_commit_timestamp", TimestampType()),
+    ]
 
 
 def _wrong(message: str) -> PydanticCustomError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.dead_letters.bad_records import HIDDEN, ORIGIN_SCHEMA
+from penstock.formats import json_limits
 from penstock.notation.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -49,14 +50,15 @@ def _asks_for(columns: list[str]) -> Column:
 
 
 def _reason(text: Column, columns: list[str], format_type: str) -> Column:
-    from pyspark.sql.functions import concat, concat_ws, lit, try_parse_json, when
+    from pyspark.sql.functions import coalesce, concat, concat_ws, lit, try_parse_json, when
 
     missing = concat_ws(", ", *(when(column(name).isNull(), lit(f"`{name}`")) for name in columns))
     misfit = when(missing == "", lit("does not fit the schema")).otherwise(
         concat(lit("does not fit the schema; nothing was read for "), missing)
     )
     if format_type == "json":
-        return when(try_parse_json(text).isNull(), lit("is not JSON")).otherwise(misfit)
+        is_json = try_parse_json(text).isNotNull() | json_limits.is_object(text)
+        return when(is_json, misfit).otherwise(coalesce(json_limits.beyond_limits(text), lit("is not JSON")))
     return misfit
 
 

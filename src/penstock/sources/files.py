@@ -11,22 +11,29 @@ from urllib.parse import unquote
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.failure import Failure
+from penstock.facts.stores import Store, folder_store
 from penstock.formats.any import AnyReadFormat
 from penstock.formats.format import INFER
 from penstock.notation.durations import Duration, to_milliseconds
-from penstock.notation.paths import PathText, has_glob, is_within
-from penstock.sources import file_records
+from penstock.notation.paths import PathText, has_glob, is_local, is_within, to_local
+from penstock.sources import file_records, link_loops
+from penstock.sources.beginning import Beginning, after_files
+from penstock.sources.files_lag import FilesLag
+from penstock.sources.lag_meter import LagMeter
 from penstock.sources.living.csv_rows import READ_OPTIONS
+from penstock.sources.not_yet_written import empty_folder, to_ddl
 from penstock.sources.source import Decoded, SourceCapabilities, StaticOrStream
 from penstock.spec import given_options, spark_option
+from penstock.storage.hadoop import HadoopStorage
+from penstock.storage.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 LIVING_FORMATS = ("csv", "json", "parquet")
-_GONE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|underlying files have been updated")
-_LOCATED = re.compile(r"(?:file:|[a-z0-9]+://)[^\s'\"`\]]+")
 
 
 class Files(Decoded, StaticOrStream):
@@ -98,7 +105,11 @@ class Files(Decoded, StaticOrStream):
     ignore_corrupt_files: bool | None = spark_option(
         None, "Passes over files that cannot be read. Their rows are lost."
     )
-    ignore_missing_files: bool | None = spark_option(None, "Passes over files that were deleted before they were read.")
+    ignore_missing_files: bool | None = spark_option(
+        None,
+        "Passes over files that were deleted before they were read. The run counts those that were gone when their"
+        " batch began, as `missing_files`.",
+    )
     ignore_invalid_partition_paths: bool | None = spark_option(
         None, "Passes over folders that do not fit the other `key=value` folders. Their rows are lost."
     )
@@ -152,6 +163,10 @@ class Files(Decoded, StaticOrStream):
         return decoded and ("on_bad_record" in self.model_fields_set or _own_judgement(self) is None)
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return folder_store(self.path)
+
+    @property
     def arrival(self) -> str | None:
         return None if self.lives else "_metadata.file_modification_time"
 
@@ -166,6 +181,9 @@ class Files(Decoded, StaticOrStream):
             settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
         return settings
 
+    def beginning(self, moment_ms: int | None) -> Beginning | None:
+        return None if self.lives else after_files(self.path, self.path_glob_filter, moment_ms)
+
     def keeping(self, folder: str) -> Files:
         return self.model_copy(update={"schema_location": self.schema_location or folder}) if self.lives else self
 
@@ -176,14 +194,45 @@ class Files(Decoded, StaticOrStream):
             options["maxFileAge"] = f"{to_milliseconds(self.max_file_age)}ms"
         return options
 
+    def lag_meter(self) -> LagMeter | None:
+        picks = self.path_glob_filter or self.max_file_age or self.file_name_only or has_glob(self.path)
+        return None if picks or not is_local(self.path) else FilesLag(to_local(self.path))
+
     def load(self, spark: SparkSession) -> DataFrame:
         from penstock.sources.living import living
 
+        if self.recursive_file_lookup:
+            link_loops.require_none(self.path)
         if self.lives:
             return living.load(self, spark)
         if not self.judges_records:
             return self._loaded(spark, {}, self.format.schema_)
         return file_records.with_verdict(self._with_corrupt(spark), self.format.type)
+
+    def is_there(self, spark: SparkSession) -> bool:
+        storage: Storage = LocalStorage() if is_local(self.path) else HadoopStorage(spark)
+        if self.format.schema_ not in (None, INFER) or self.format.type == "text" or has_glob(self.path):
+            return storage.exists(self.path)
+        # Its columns are found in its files, so there must be some.
+        return any(not entry.name.startswith(("_", ".")) for entry in storage.entries(self.path))
+
+    def rows_to_come(self, spark: SparkSession, columns: StructType, partition_by: tuple[str, ...]) -> DataFrame:
+        """Read as they will be, from an empty folder: a bad record has its reason there too."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        declared = self.format.schema_
+        if declared not in (None, INFER):
+            known = cast("StructType", StructType.fromDDL(declared))
+            have = {name.lower() for name in known.names}
+            folders = [one for one in columns.fields if one.name in partition_by and one.name.lower() not in have]
+            columns = StructType([*known.fields, *folders])
+        elif self.rescues:
+            columns = StructType([*columns.fields, StructField(self.rescued_column, StringType())])
+        form = self.format
+        if form.type != "text" and getattr(form, "single_variant_column", None) is None:
+            form = form.model_copy(update={"schema_": to_ddl(columns)})
+        fixed = {"path": empty_folder(), "format": form, "on_new_columns": None, "base_path": None}
+        return self.model_copy(update=fixed).load(spark)
 
     @property
     def declared_capabilities(self) -> SourceCapabilities:
@@ -200,14 +249,15 @@ class Files(Decoded, StaticOrStream):
         if self.lives:
             living.before_batch(self, spark, checkpoint, batch)
 
-    def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
+    def recover(self, failure: Failure, spark: SparkSession, checkpoint: str) -> bool:
         from penstock.sources.living import living
 
         if self.lives:
             return living.recover(self, failure, spark, checkpoint)
         # Static files are listed once: after a restart those that took the place of the missing ones are found.
         refreshed = self.is_static and self.refresh is not None
-        return refreshed and bool(_GONE.search(failure)) and _names_a_file_of(self.path, failure)
+        gone = failure.kind == "missing_file" and any(is_within(self.path, unquote(path)) for path in failure.paths)
+        return refreshed and gone
 
     def _loaded(self, spark: SparkSession, options: dict[str, str], schema: Any) -> DataFrame:
         given = self.options() | given_options(self.format) | options
@@ -298,7 +348,3 @@ def _own_judgement(files: Files) -> str | None:
             return f"`{key}` of the format"
     named = re.search(r"(?i)(?<!\w)_corrupt_record(?!\w)", files.format.schema_ or "")
     return "the column `_corrupt_record` of the schema" if named else None
-
-
-def _names_a_file_of(path: str, failure: str) -> bool:
-    return any(is_within(path, unquote(found.rstrip(".,;:"))) for found in _LOCATED.findall(failure))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.stores import Store, table_store
 from penstock.lakes.tables import Moment, TableText, full_name, moment_to_milliseconds, snapshots
 from penstock.problems import Fault
 from penstock.sources.source import StaticOrStream
@@ -71,6 +72,10 @@ class Iceberg(StaticOrStream, WithSparkOptions):
     def connectors(self) -> tuple[str, ...]:
         return ("iceberg",)
 
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return table_store(self.table)
+
     def load(self, spark: SparkSession) -> DataFrame:
         target = full_name(spark, self.table)
         self._require_table(spark, target)
@@ -83,14 +88,16 @@ class Iceberg(StaticOrStream, WithSparkOptions):
             self._moment_of(spark, target, self.snapshot_id, "snapshot_id")
         return self.reader(spark).format("iceberg").options(**options).table(target)
 
-    def _require_table(self, spark: SparkSession, target: str) -> None:
+    def is_there(self, spark: SparkSession) -> bool:
         from pyspark.errors import AnalysisException
 
         try:
-            found = spark.catalog.tableExists(target)
+            return spark.catalog.tableExists(full_name(spark, self.table))
         except AnalysisException:  # so it is when there is no such catalog
-            found = False
-        if not found:
+            return False
+
+    def _require_table(self, spark: SparkSession, target: str) -> None:
+        if not self.is_there(spark):
             raise Fault("ICEBERG001", f"there is no table {target}",
                         "write to it first, name another one, or declare its catalog in penstock.yaml:"
                         " `catalogs: {lake: {type: iceberg, warehouse: lake}}`", ("table",))  # fmt: skip

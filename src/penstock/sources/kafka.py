@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -13,17 +13,23 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
-from penstock.connections.kafka_offsets import Lost, lost_ranges, next_offsets
+from penstock.connections.kafka_offsets import Lost, lost_ranges, next_offsets, to_json
 from penstock.connections.kafka_options import FETCH_BYTES, FETCH_WAIT, POLL_RECORDS, chosen_by, session_setting
 from penstock.dead_letters.bad_records import HIDDEN
+from penstock.facts.failure import Failure
+from penstock.facts.stores import Store
 from penstock.formats.messages import Decoding, RegistrySubject
 from penstock.formats.messages_any import AnyMessageRead
-from penstock.formats.messages_avro import AvroMessageRead
+from penstock.formats.messages_avro import AvroMessageRead, schema_id
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import is_local
 from penstock.problems import Fault
+from penstock.sources.beginning import Beginning
+from penstock.sources.kafka_lag import KafkaLag
 from penstock.sources.kafka_positions import Ending, Partitions, Starting, names_partitions, position_options
-from penstock.sources.source import Decoded, SourceCapabilities, StaticOrStream
+from penstock.sources.kafka_reasons import PARSED, data_of, reason_of
+from penstock.sources.lag_meter import LagMeter
+from penstock.sources.source import Decoded, Reread, SourceCapabilities, StaticOrStream
 from penstock.spec import given_options, spark_option
 from penstock.storage.hadoop import HadoopStorage
 from penstock.storage.storage import LocalStorage, Storage
@@ -33,13 +39,8 @@ if TYPE_CHECKING:
 
 Metadata = Literal["key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"]
 _COLUMNS = {"timestamp_type": "timestampType"}
-_PARSED = {"value": "_penstock_value", "key": "_penstock_key"}
 _PLACE = ("topic", "partition", "offset", "timestamp")
 _ORIGIN = (*_PLACE, "key", "headers")
-_DATA_LOSS = re.compile(
-    r"KAFKA_DATA_LOSS|failOnDataLoss|cannot fetch offset|data may have been (lost|missed)|OffsetOutOfRange",
-    re.IGNORECASE,
-)
 _STREAM_ONLY = (
     "max_offsets_per_trigger", "min_offsets_per_trigger", "max_trigger_delay", "max_records_per_partition",
 )  # fmt: skip
@@ -149,6 +150,10 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         return f"IF({HIDDEN}.origin.timestamp > TIMESTAMP'1970-01-01', {HIDDEN}.origin.timestamp, NULL)"
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return self.topic_stores((*self.topics, *self.assign), self.connection, self.topic_pattern)
+
+    @property
     def connectors(self) -> tuple[str, ...]:
         formats = {one.type for one in (self.format, self.key_format) if one is not None}
         return ("avro", "kafka") if "avro" in formats else ("kafka",)
@@ -171,6 +176,11 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             return self.min_partitions
         return max(sum(map(len, self._partitions().values())), self.min_partitions or 0)
 
+    def lag_meter(self) -> LagMeter | None:
+        if self.is_for_java_alone:
+            return None
+        return KafkaLag(self._cluster(), self._is_ours, of_transactions=self.isolation_level == "read_uncommitted")
+
     def load(self, spark: SparkSession) -> DataFrame:
         return self.decoded(self._records(spark, "headers" in self.metadata), whole=False)
 
@@ -190,7 +200,7 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         own = (FETCH_BYTES, FETCH_WAIT, POLL_RECORDS)
         return frozenset(session_setting(one) for one in own if one not in self.kafka_options)
 
-    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> Reread | None:
         from pyspark.sql.functions import col
 
         topic, partition, offset = place["topic"], place["partition"], place["offset"]
@@ -201,8 +211,27 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             "includeHeaders": "true",
         }
         record = self.decoded(spark.read.format("kafka").options(**options).load())
-        found = record.select(col(HIDDEN)["reason"], col(HIDDEN)["raw"]).first()
-        return (found[0], found[1]) if found else None
+        hidden = col(HIDDEN)
+        found = record.select(hidden["reason"], hidden["raw"], hidden["origin"]["key"]).first()
+        return Reread(found[0], found[1], self._new_schema(*found)) if found else None
+
+    def _new_schema(self, reason: str | None, value: bytes | None, key: bytes | None) -> int | None:
+        """The schema id of a bad record that the registry does not have, or has only since the query started."""
+        ids = [
+            (number, one, part) for one, data, part in self._avro(value, key) if (number := schema_id(data)) is not None
+        ]
+        unknown = [number for number, one, part in ids if not one.knows(number, self._subject(part))]
+        # One that can be decoded now could not be before: the newest of its schemas was not there.
+        return unknown[0] if unknown else max((number for number, _, _ in ids), default=None) if not reason else None
+
+    def _avro(
+        self, value: bytes | None, key: bytes | None
+    ) -> Iterator[tuple[AvroMessageRead, bytes | None, Literal["key", "value"]]]:
+        """The parts of a record that are in the wire format of a registry."""
+        if isinstance(self.format, AvroMessageRead) and self.format.registry is not None:
+            yield self.format, value, "value"
+        if isinstance(self.key_format, AvroMessageRead) and self.key_format.registry is not None:
+            yield self.key_format, key, "key"
 
     def decoded(self, records: DataFrame, whole: bool = True) -> DataFrame:
         """The rows of records as Spark's Kafka source gives them.
@@ -212,27 +241,27 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         """
         from pyspark.sql.functions import col, lit, spark_partition_id, struct, when
 
-        value = self.format.decoding(self._data(), self._subject("value"))
+        value = self.format.decoding(data_of(self), self._subject("value"))
         decodings = {"value": value}
         if self.key_format is not None:
             decodings["key"] = self.key_format.decoding(col("key"), self._subject("key"))
         # Spark evaluates what is not deterministic once: it would copy the expression into each filter otherwise.
         once = spark_partition_id() >= lit(0)
         parsed = {
-            _PARSED[name]: one.parsed if one.is_cheap else when(once, one.parsed) for name, one in decodings.items()
+            PARSED[name]: one.parsed if one.is_cheap else when(once, one.parsed) for name, one in decodings.items()
         }
         origin = struct(*(col(name) for name in (_ORIGIN if whole else _PLACE)), lit(None).cast("string").alias("file"))
-        reason = self._reason(decodings, whole)
+        reason = reason_of(self, decodings, whole)
         hidden = struct(col("value").alias("raw"), reason.alias("reason"), origin.alias("origin"))
-        columns = value.columns(col(_PARSED["value"]))
+        columns = value.columns(col(PARSED["value"]))
         rows = records.withColumns(parsed).select(*columns, *self._metadata(decodings.get("key")), hidden.alias(HIDDEN))
         return _distinct(rows)
 
-    def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
-        formats = ((self.format, self._subject("value")), (self.key_format, self._subject("key")))
-        if any(one.knows_more(failure, subject) for one, subject in formats if isinstance(one, AvroMessageRead)):
-            return True
-        if not _DATA_LOSS.search(failure):
+    def recover(self, failure: Failure, spark: SparkSession, checkpoint: str) -> bool:
+        number = failure.schema_id
+        if number is not None:
+            return any(one.knows(number, self._subject(part)) for one, _, part in self._avro(None, None))
+        if failure.kind != "data_loss":
             return False
         lost = self.lost(checkpoint, LocalStorage() if is_local(checkpoint) else HadoopStorage(spark))
         if not lost:
@@ -258,6 +287,10 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
         there = cluster.partitions()
         places = [(topic, one) for topic, each in wanted.items() for one in each if one in there.get(topic, ())]
         return lost_ranges(wanted, *cluster.offsets(places))
+
+    def beginning(self, moment_ms: int | None) -> Beginning | None:
+        places = [(topic, one) for topic, each in self._partitions().items() for one in each]
+        return Beginning(to_json(self._cluster().offsets_at(places, moment_ms)))
 
     def _cluster(self) -> Cluster:
         return Cluster(self, ("connection",) if self.connection else ("servers",))
@@ -317,44 +350,13 @@ class Kafka(StaticOrStream, Decoded, KafkaAddress):
             options["fetchOffset.retryIntervalMs"] = str(to_milliseconds(self.fetch_retry_interval))
         return options
 
-    def _data(self) -> Column:
-        """The bytes that are decoded: none where they are too many."""
-        from pyspark.sql.functions import col, length, lit, when
-
-        value = col("value")
-        return value if self.max_record_bytes is None else when(length(value) <= lit(self.max_record_bytes), value)
-
-    def _reason(self, decodings: dict[str, Decoding], in_words: bool) -> Column:
-        """NULL for a good record."""
-        from pyspark.sql.functions import coalesce, col, concat, length, lit, when
-
-        data, value = self._data(), decodings["value"]
-        parsed = {name: col(_PARSED[name]) for name in decodings}
-        value_fits = value.fits(parsed["value"])
-        good = data.isNotNull() & value_fits
-        if self.keep_tombstones:
-            good = col("value").isNull() | good
-        why = when(col("value").isNull(), lit("the value is NULL"))
-        if self.max_record_bytes is not None:
-            size, limit = length("value"), lit(f" bytes, more than max_record_bytes: {self.max_record_bytes}")
-            why = why.when(data.isNull(), concat(size.cast("string"), limit))
-        if "key" in decodings:
-            key = decodings["key"]
-            good = good & (col("key").isNull() | key.fits(parsed["key"]))
-            bad_key = concat(lit("the key: "), key.reason(parsed["key"]))
-            why = why.when(value_fits | col("value").isNull(), bad_key)
-            if self.keep_tombstones:
-                why = when(col("value").isNull(), bad_key).otherwise(why)
-        why = coalesce(why, value.reason(parsed["value"]), lit("cannot be decoded")) if in_words else lit("")
-        return when(good, lit(None).cast("string")).otherwise(why)
-
     def _metadata(self, key: Decoding | None) -> list[Column]:
         from pyspark.sql.functions import col, struct, when
 
         columns = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata]
         if key is None:
             return columns
-        parts = key.columns(col(_PARSED["key"]))
+        parts = key.columns(col(PARSED["key"]))
         decoded = when(col("key").isNotNull(), struct(*parts)) if key.is_record else parts[0]
         others = [col(_COLUMNS.get(name, name)).alias(f"_{name}") for name in self.metadata if name != "key"]
         return [decoded.alias("_key"), *others]

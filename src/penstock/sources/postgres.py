@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.postgres import UsesPostgres
 from penstock.connections.postgres_names import TableName, TableText
+from penstock.facts.stores import Store
 from penstock.problems import Fault
 from penstock.sources.source import SourceCapabilities, SourceSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
@@ -67,6 +68,10 @@ class Postgres(SourceSpec, UsesPostgres, WithSparkOptions):
         return True
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return (Store("relation", self.table, self.url or "", self.connection),) if self.table else ()
+
+    @property
     def connectors(self) -> tuple[str, ...]:
         return ("postgresql",)
 
@@ -85,6 +90,15 @@ class Postgres(SourceSpec, UsesPostgres, WithSparkOptions):
                     raise
                 raise Fault("POSTGRES008", f"PostgreSQL refuses the query: {error.diag.message_primary}",
                             "mend the SQL; it is PostgreSQL's, not Spark's", ("query",)) from None  # fmt: skip
+
+    def is_there(self, spark: SparkSession) -> bool:
+        try:
+            self.probe()
+        except Fault as fault:
+            if fault.code != "POSTGRES003":
+                raise
+            return False
+        return True
 
     def load(self, spark: SparkSession) -> DataFrame:
         defaults = {"fetchsize": str(self.fetch_size), "preferTimestampNTZ": str(self.prefer_timestamp_ntz).lower()}

@@ -10,13 +10,19 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from penstock.dead_letters.bad_records import Expectation, OnBadRecord
+from penstock.facts.failure import Failure
+from penstock.facts.stores import Store
 from penstock.notation.durations import Duration
 from penstock.query.watermark import Watermark
+from penstock.sources.beginning import Beginning
+from penstock.sources.lag_meter import LagMeter
+from penstock.sources.not_yet_written import no_rows
 from penstock.spec import Part, Spec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.types import StructType
 
 Read = Literal["stream", "static"]
 
@@ -37,6 +43,17 @@ class SourceCapabilities:
     """May a task stop a batch because of what it reads? Then nothing of it may be written before all tasks end."""
     asks_service_for_columns: bool = False
     """Must a service be asked before Spark knows the columns of its rows?"""
+
+
+@dataclass(frozen=True)
+class Reread:
+    """A bad record that was read again."""
+
+    reason: str | None
+    """Why it is bad; None if it can be decoded now."""
+    raw: bytes | None
+    schema_id: int | None = None
+    """The id of its schema, if the registry did not have it when the query started."""
 
 
 class SourceSpec(Part):
@@ -75,6 +92,18 @@ class SourceSpec(Part):
         """Spark settings that the query reading this source needs in its session."""
         return {}
 
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """What it reads, as far as its keys tell: a query that writes there feeds it."""
+        return ()
+
+    def beginning(self, moment_ms: int | None) -> Beginning | None:
+        """As if all had been read that is there now, or that came before a moment; None if it cannot be said.
+
+        Raises Fault, OSError.
+        """
+        return None
+
     def keeping(self, folder: str) -> Self:
         """The same source, with what it keeps of its own in `folder`, unless it was told another place."""
         return self
@@ -86,12 +115,24 @@ class SourceSpec(Part):
         """How many tasks read it at once, asked now; None where it cannot tell. Raises Fault."""
         return None
 
+    def lag_meter(self) -> LagMeter | None:
+        """Counts what it has that a query has not committed; None where that is not cheap, or needs Spark."""
+        return None
+
     def load(self, spark: SparkSession) -> DataFrame:
         """The rows, unbounded or static. Paths are absolute and references resolved by now.
 
         A source that decodes records adds the hidden column of `dead_letters.bad_records`, and never fails on one.
         """
         raise NotImplementedError
+
+    def is_there(self, spark: SparkSession) -> bool:
+        """Is what it reads made already? Asked only where a sink of the project makes it."""
+        return True
+
+    def rows_to_come(self, spark: SparkSession, columns: StructType, partition_by: tuple[str, ...]) -> DataFrame:
+        """As `load` will give them once a sink has made what it reads, with these columns: no rows yet."""
+        return no_rows(spark, columns, static=self.is_static)
 
     def load_whole(self, spark: SparkSession) -> DataFrame:
         """The same with all of the hidden column, as dead letters need it: `load` may leave out what costs time."""
@@ -111,17 +152,17 @@ class SourceSpec(Part):
         """Settings of the session that decide how it reads, as long as the user has not decided."""
         return frozenset()
 
-    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
-        """Why the record at a place is bad, and the record; None if it is gone."""
+    def reread(self, spark: SparkSession, place: Mapping[str, Any]) -> Reread | None:
+        """The record at a place, judged now; None if it is gone."""
         raise NotImplementedError
 
     def before_batch(self, spark: SparkSession, checkpoint: str, batch: int) -> None:
         """Called on the driver before anything of a batch is written. Raises Fault to refuse the batch."""
 
-    def recover(self, failure: str, spark: SparkSession, checkpoint: str) -> bool:
-        """Called when a query that reads it has failed: mends what it can, and says whether to start the query anew.
+    def recover(self, failure: Failure, spark: SparkSession, checkpoint: str) -> bool:
+        """Called when a query that reads it has failed: adapts to the cause, and says whether a new start helps.
 
-        Raises Fault if it knows the cause and cannot mend it.
+        Raises Fault if it knows the cause and cannot adapt to it.
         """
         return False
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store, folder_store
 from penstock.formats.connector import connectors_for
 from penstock.notation.paths import PathText
 from penstock.sources.source import StaticOrStream
@@ -34,6 +35,10 @@ class Spark(StaticOrStream, WithSparkOptions):
     @property
     def connectors(self) -> tuple[str, ...]:
         return connectors_for(self.format)
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return folder_store(self.path, self.format)
 
     def load(self, spark: SparkSession) -> DataFrame:
         reader = self.reader(spark).format(self.format).options(**given_options(self))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store, table_store
 from penstock.sources.source import StaticOrStream
 from penstock.spec import WithSparkOptions, given_options
 
@@ -23,6 +24,18 @@ class Table(StaticOrStream, WithSparkOptions):
     table: str = Field(description="`table`, `schema.table` or `catalog.schema.table`.")
 
     example: ClassVar[str] = "{type: table, table: lake.shop.orders}"
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return table_store(self.table)
+
+    def is_there(self, spark: SparkSession) -> bool:
+        from pyspark.errors import AnalysisException
+
+        try:
+            return spark.catalog.tableExists(self.table)
+        except AnalysisException:  # so it is when there is no such catalog
+            return False
 
     def load(self, spark: SparkSession) -> DataFrame:
         return self.reader(spark).options(**given_options(self)).table(self.table)

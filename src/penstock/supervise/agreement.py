@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from penstock.dead_letters.as_step import query_name
 from penstock.problems import Problem
-from penstock.supervise.loop import QueryView
+from penstock.supervise.query_view import QueryView
 
 
 def disagreements(views: Sequence[QueryView]) -> Iterator[Problem]:
@@ -23,9 +23,9 @@ def disagreements(views: Sequence[QueryView]) -> Iterator[Problem]:
             if filtered != aside.rows_out:
                 yield Problem(
                     "RECORD005",
-                    f"query `{data.name}` put {filtered:,} rows of `{node}` aside, and `{aside.name}` wrote"
+                    f"query `{data.name}` set {filtered:,} rows of `{node}` aside, and `{aside.name}` wrote"
                     f" {aside.rows_out:,} dead letters",
-                    "a check that gives another answer each time, such as one with `current_timestamp()`, can do that",
+                    f"make the checks of `{node}` repeatable: without `current_timestamp()` or `rand()`",
                     severity="warning",
                 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
 from pathlib import Path
 
 from penstock.notation.paths import has_glob, is_local, to_local
@@ -11,19 +11,61 @@ from penstock.sources.files import Files
 from penstock.storage.storage import Storage, join
 
 _TOO_MANY = 100_000
+_COMPACT = ".compact"
 
 
-@dataclass(frozen=True)
+class FilesTaken:
+    """Counts the files in the logs of a checkpoint's file sources. An entry of a log is read once, however often."""
+
+    def __init__(self, storage: Storage, checkpoint: str) -> None:
+        self._storage, self._sources = storage, join(checkpoint, "sources")
+        self._newest: dict[str, int] = {}
+        """By log, the newest entry that was read."""
+        self._count = 0
+
+    def count(self) -> int:
+        for source in self._storage.entries(self._sources):
+            if source.path not in self._newest:
+                self._newest[source.path] = self._begin(source.path)
+            self._follow(source.path)
+        return self._count
+
+    def _begin(self, log: str) -> int:
+        """The newest compacted entry repeats all before it."""
+        names = [entry.name.removesuffix(_COMPACT) for entry in self._storage.entries(log) if _COMPACT in entry.name]
+        newest = max((int(name) for name in names if name.isdigit()), default=-1)
+        if newest >= 0:
+            self._count += len(self._lines(join(log, f"{newest}{_COMPACT}")))
+        return newest
+
+    def _follow(self, log: str) -> None:
+        while True:
+            number = self._newest[log] + 1
+            try:
+                self._count += len(self._lines(join(log, str(number))))
+            except OSError:
+                try:
+                    lines = self._lines(join(log, f"{number}{_COMPACT}"))
+                except OSError:
+                    return  # it is not written yet
+                self._count += sum(json.loads(line)["batchId"] == number for line in lines)
+            self._newest[log] = number
+
+    def _lines(self, path: str) -> list[str]:
+        return [line for line in self._storage.read_text(path).splitlines() if line.startswith("{")]
+
+
 class Backlog:
     """Files that were there at the start, the ones read before included."""
 
-    files: int
-    taken_before: int
+    def __init__(self, files: int, taken: FilesTaken) -> None:
+        self._taken, self._before = taken, taken.count()
+        self._waiting = files - self._before
 
-    def share(self, storage: Storage, checkpoint: str) -> float:
+    @property
+    def share(self) -> float:
         """From 0 to 1."""
-        waiting = self.files - self.taken_before
-        return min(1.0, (files_taken(storage, checkpoint) - self.taken_before) / waiting) if waiting > 0 else 1.0
+        return min(1.0, (self._taken.count() - self._before) / self._waiting) if self._waiting > 0 else 1.0
 
 
 def backlog(pipeline: Pipeline, query: str, storage: Storage, checkpoint: str) -> Backlog | None:
@@ -39,19 +81,9 @@ def backlog(pipeline: Pipeline, query: str, storage: Storage, checkpoint: str) -
         total += count_files(to_local(source.spec.path))
         if total > _TOO_MANY:
             return None
-    return Backlog(total, files_taken(storage, checkpoint)) if total else None
+    return Backlog(total, FilesTaken(storage, checkpoint)) if total else None
 
 
 def count_files(folder: Path) -> int:
     hidden = (".", "_")
     return sum(1 for path in folder.rglob("*") if path.is_file() and not path.name.startswith(hidden))
-
-
-def files_taken(storage: Storage, checkpoint: str) -> int:
-    """Files in the logs of a checkpoint's file sources; a compacted log repeats those before it."""
-    taken: set[str] = set()
-    for source in storage.entries(join(checkpoint, "sources")):
-        for log in storage.entries(source.path):
-            if log.name.split(".")[0].isdigit():
-                taken.update(line for line in storage.read_text(log.path).splitlines() if line.startswith("{"))
-    return len(taken)

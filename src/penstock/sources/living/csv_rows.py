@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.facts.raised import sealed
 from penstock.problems import Fault
 from penstock.sources.file_records import CORRUPT, PERMISSIVE, column, hidden
 from penstock.sources.living import csv_headers, schemas
 from penstock.sources.living.csv_headers import FILE, NAMES, TEXT, TOO_LONG, VALUES, Batches
 from penstock.sources.living.found import (
-    MARK,
     Found,
     careful,
     folder_columns,
@@ -122,7 +122,7 @@ def _named(lines: DataFrame, source: Files, version: Version, own: list[str], pa
     )
     told: dict[str, Any] = {"location": source.schema_location, "version": version.version, "columns": []}
     sep = getattr(source.format, "sep", None) or ","
-    layout = csv_headers.Layout(version.width, tuple(own), sep, told, MARK)
+    layout = csv_headers.Layout(version.width, tuple(own), sep, told, sealed("new-columns"))
     return lines.mapInArrow(_sent(csv_headers.by_header(layout)), out)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.dead_letters.bad_records import HIDDEN
+from penstock.facts.raised import sealed
 from penstock.sources.living.schemas import FILE_KEY
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from penstock.sources.files import Files
     from penstock.sources.living.versions import Version
-
-MARK = "penstock:new-columns:"
-"""Starts the text of the error by which a batch is refused; what is new follows as JSON."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +36,13 @@ class NewColumns(Exception):
     """A batch holds columns that its schema lacks, and is refused before anything of it is written."""
 
     def __init__(self, source: Files, version: Version, new: Mapping[str, str]) -> None:
-        told = {"location": source.schema_location, "version": version.version, "columns": list(new)}
-        super().__init__(MARK + json.dumps(told | {"file": next(iter(new.values()), "")}))
-
-
-def refused_columns(failure: str) -> dict[str, Any] | None:
-    """What the text of a failure says of a refused batch; None if it was not refused for new columns."""
-    # With the brace: the failure of a query shows its plan too, in which the words stand without columns.
-    _, mark, rest = failure.partition(f"{MARK}{{")
-    if not mark:
-        return None
-    try:
-        told, _ = json.JSONDecoder().raw_decode(f"{{{rest}")
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+        self.failure_parameters: Mapping[str, Any] = {
+            "location": source.schema_location,
+            "version": version.version,
+            "columns": list(new),
+            "file": next(iter(new.values()), ""),
+        }
+        super().__init__(f"columns that schema version {version.version} lacks: {', '.join(new)}")
 
 
 def refusal_of_columns(source: Files, version: Version, columns: Column, file: Column) -> Column:
@@ -67,7 +56,8 @@ def refusal_of_columns(source: Files, version: Version, columns: Column, file: C
         columns.alias("columns"),
         file.alias("file"),
     )
-    return when(size(columns) == 0, lit(True)).otherwise(raise_error(joined(lit(MARK), to_json(told))).cast("boolean"))
+    refused = raise_error(joined(lit(sealed("new-columns")), to_json(told))).cast("boolean")
+    return when(size(columns) == 0, lit(True)).otherwise(refused)
 
 
 def reserved(source: Files, partitions: Sequence[str]) -> list[str]:

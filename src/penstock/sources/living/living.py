@@ -10,11 +10,14 @@ import re
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
 
 from penstock.crash_points import reached
+from penstock.facts.failure import Failure
+from penstock.notation.paths import is_within
 from penstock.problems import Fault
 from penstock.sources.living import csv_rows, json_rows, parquet_rows, pending, schemas, versions
-from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, refused_columns, sample
+from penstock.sources.living.found import Found, NewColumns, all_files, folder_columns, sample
 from penstock.sources.living.versions import Version
 from penstock.storage.batch_log import newest_batch
 from penstock.storage.storage import join
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.sources.files import Files
 
 _STATE_REFUSED = re.compile(r"STATE_STORE_\w*SCHEMA\w*NOT_COMPATIBLE|STATE_STORE_\w*SCHEMA_EVOLUTION\w*")
-_TYPE_REFUSED = ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "SchemaColumnConvertNotSupportedException")
 _SHOWN = 10
 
 
@@ -80,20 +82,20 @@ def before_batch(source: Files, spark: SparkSession, checkpoint: str, batch: int
         raise NewColumns(source, version, found.new or {one[0]: one[3] for one in found.unfit})
 
 
-def recover(source: Files, failure: str, spark: SparkSession, checkpoint: str) -> bool:
-    """After a batch was refused: keeps the next version, and lets the query start anew. Raises Fault if it cannot."""
+def recover(source: Files, failure: Failure, spark: SparkSession, checkpoint: str) -> bool:
+    """After a batch was refused: keeps the next version, and lets the query start again. Raises Fault if it cannot."""
     location = _location(source)
     newest = versions.newest(versions.storage_of(location, spark), location)
     if newest is None:
         return False
-    if _STATE_REFUSED.search(failure):
+    if _STATE_REFUSED.fullmatch(failure.condition):
         _tell_state(source, newest)
-    told = refused_columns(failure)
-    if told is None and not (source.format.type == "parquet" and any(word in failure for word in _TYPE_REFUSED)):
+    refused = failure.columns
+    if refused is None or (refused.types and source.format.type != "parquet"):
         return False
-    if told and told.get("location") != location:
+    if refused.location != location if refused.location else not is_within(source.path, unquote(refused.file)):
         return False  # another source's
-    if told and int(told.get("version", 0)) < newest.version:
+    if refused.location and refused.version < newest.version:
         return True  # another query of this folder has kept what is new
     storage = versions.storage_of(checkpoint, spark)
     batch = newest_batch(storage, join(checkpoint, "offsets"))  # the one that failed

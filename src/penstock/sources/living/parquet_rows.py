@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.sources.file_records import column
 from penstock.sources.living import schemas
 from penstock.sources.living.found import Found, folder_columns, reader
-from penstock.spark_internals import JavaError
+from penstock.spark_internals import JavaError, thrown_by
 from penstock.spec import given_options
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _footers(source: Files, spark: SparkSession, files: list[str]) -> Iterator[t
     try:
         found = reader(source, spark).option("mergeSchema", "true").load(files).schema
     except (PySparkException, JavaError) as error:
-        if len(files) == 1 or "CANNOT_MERGE_SCHEMAS" not in str(error):
+        if len(files) == 1 or not any(one.condition == "CANNOT_MERGE_SCHEMAS" for one in thrown_by(error)):
             raise
         half = len(files) // 2
         yield from _footers(source, spark, files[:half])

@@ -26,7 +26,7 @@ def _offsets(storage: Storage, checkpoint: str, batch: int) -> dict[int, int]:
     path = join(checkpoint, "offsets", str(batch))
     if batch < 0 or not storage.is_file(path):
         return {}
-    _, _, *lines = storage.read_text(path).splitlines()  # a version, then what belongs to the whole query
+    lines = storage.read_text(path).splitlines()[2:]  # after a version, and what belongs to the whole query
     offsets: dict[int, int] = {}
     for number, line in enumerate(lines):
         try:
