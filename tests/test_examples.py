@@ -21,7 +21,7 @@ from penstock.dead_letters.letters import LetterFilter
 from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
 from penstock.prepare.needs import StartEngine
-from tests.services import await_rows, consume, create_topic
+from tests.services import await_rows, await_true, consume, create_topic
 
 covers = pytest.mark.covers
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -182,7 +182,8 @@ def test_yaml_and_python_are_the_same_model(tmp_path):
 @pytest.mark.spark
 def test_words_from_a_socket_are_counted(tmp_path, start_engine, monkeypatch):
     from penstock.actions.run import RunOptions, run
-    from penstock.supervise.loop import Snapshot, Stop
+    from penstock.supervise.query_view import Snapshot
+    from penstock.supervise.stopping import Stop
 
     root = copied("word_count", tmp_path)
     server = socket.create_server(("127.0.0.1", 0))
@@ -267,17 +268,41 @@ def test_realtime(example, broker, running, kafka, pipeline, given, taken):
     assert read(taken) == wanted
 
 
+LAYERS = ("bronze", "silver", "gold")
+
+
+def layers(spark, root: Path) -> list[list[str]]:
+    return [in_delta(spark, root / "out" / layer) for layer in LAYERS]
+
+
+def expected_layers(root: Path, stage: str) -> list[list[str]]:
+    return [expected(root / "expected" / stage / f"{layer}.json") for layer in LAYERS]
+
+
 @covers("refused.two-queries")
 @pytest.mark.spark
-def test_medallion(example, run_well, letters, spark):
+def test_medallion(example, run_well, letters, spark, start_engine):
+    """On a fresh copy: no table is there yet. A new file flows through all three in one run."""
+    assert check(example, (), None, start_engine).problems == ()
+    assert not (example / "out").exists()
     for stage in ("first", "later"):
         if stage == "later":
             shutil.copytree(example / "later", example / "input", dirs_exist_ok=True)
-        for pipeline in ("bronze", "silver", "gold"):
-            run_well(example, pipeline)
-            found = in_delta(spark, example / "out" / pipeline)
-            assert found == expected(example / "expected" / stage / f"{pipeline}.json")
+        ran = [query.pipeline for query in run_well(example).queries]
+        assert list(dict.fromkeys(ran)) == ["bronze", "silver", "gold"]
+        assert layers(spark, example) == expected_layers(example, stage)
         assert letters(example) == expected(example / "expected" / "dead_letters.json")
+
+
+@pytest.mark.spark
+def test_medallion__live(example, running, spark):
+    """`penstock run +gold` on a fresh copy: all three start together, and a file that comes later flows through."""
+    with running(example, "+gold"):
+        for stage in ("first", "later"):
+            shutil.copytree(example / "later", example / "input", dirs_exist_ok=True) if stage == "later" else None
+            wanted = expected(example / "expected" / stage / "gold.json")
+            await_true(lambda: in_delta(spark, example / "out" / "gold") == wanted)  # noqa: B023 - called at once
+            assert layers(spark, example) == expected_layers(example, stage)
 
 
 @pytest.mark.spark

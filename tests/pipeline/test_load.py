@@ -146,3 +146,23 @@ def test_modules_of_another_project_do_not_leak_in(shop: Path, tmp_path: Path) -
     (other / "naming.py").write_text("NAME = 'renamed'\n")
     (other / "pipelines" / "ticks.py").write_text((shop / "pipelines" / "ticks.py").read_text())
     assert names(load(other)) == ["renamed"]
+
+
+def test_a_name_that_is_not_there_leaves_the_others_whole(shop: Path) -> None:
+    loaded = load(shop, ["orders", "ordres"])
+    assert names(loaded) == ["orders"]
+    assert [problem.code for problem in loaded.problems] == ["PROJECT004"]
+    (shop / "pipelines/broken.yaml").write_text("pipeline: [\n")
+    loaded = load(shop, ["orders", "broken"])
+    assert names(loaded) == ["orders"]
+    assert [problem.code for problem in loaded.problems] == ["SPEC005"]
+
+
+def test_a_link_that_leads_nowhere_is_told(shop: Path) -> None:
+    (shop / "pipelines/linked.yaml").symlink_to("nowhere.yaml")
+    loaded = load(shop)
+    assert names(loaded) == ["clicks", "orders", "ticks"]
+    assert [(problem.code, problem.where and problem.where.file) for problem in loaded.problems] == [
+        ("SPEC001", "pipelines/linked.yaml")
+    ]
+    assert load(shop, ["orders"]).problems == ()

@@ -13,7 +13,6 @@ CODES: tuple[Code, ...] = (
     Code("PROJECT001", "There is no project here", "A project is a folder with `penstock.yaml`."),
     Code("PROJECT002", "An unknown environment", "`--env` takes a name from `environments:` in penstock.yaml."),
     Code("PROJECT003", "The project has no pipelines", "Pipelines are files in the folder `pipelines`."),
-    Code("PROJECT004", "An unknown pipeline", "Pipelines are named by their `pipeline:` key, not by their file."),
     Code("PROJECT008", "A folder cannot be looked at", "It is not there, or this user may not read it."),
     Code("SPEC001", "A file cannot be read", "The file is not there, or this user may not read it."),
     Code(

@@ -13,14 +13,15 @@ from penstock.dead_letters.leaving import with_dead_letters
 from penstock.notation.paths import shown
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
-from penstock.pipeline.spec_problems import at_python
 from penstock.problems import Problem, UserError, Where
 from penstock.processors.ready_made import ReadyMade
+from penstock.query.restarts import Level, OnFailure, Restarts
 from penstock.query.triggers import Latency
 from penstock.query.watermark import Watermark
 from penstock.sinks.sink import SinkSpec
 from penstock.sources.source import SourceSpec
 from penstock.spec import Spec
+from penstock.spec_refusals import at_python
 from penstock.transforms.deduplicate import Deduplicate
 from penstock.transforms.functions import Function, Kind
 from penstock.transforms.pandas_state import PandasState
@@ -42,11 +43,15 @@ class Builder:
         description: str = "",
         listeners: tuple[str, ...] = (),
         dead_letters: SinkSpec | None = None,
+        on_failure: OnFailure | None = None,
+        restarts: Restarts | dict[str, Any] | None = None,
+        tags: Sequence[str] = (),
     ) -> None:
         self._origin = _caller()
         if dead_letters is not None:
             _require(dead_letters, SinkSpec, "`dead_letters`", "sinks", self._origin)
-        self.dead_letters = dead_letters
+        self.dead_letters, self.on_failure, self.restarts = dead_letters, on_failure, restarts
+        self.tags = tuple(tags)
         self._functions: dict[str, Function] = {}
         self.name, self.latency, self.description, self.listeners = name, latency, description, tuple(listeners)
         self._sources: dict[str, Source] = {}
@@ -77,11 +82,12 @@ class Builder:
         *,
         watermark: Watermark | dict[str, str] | None = None,
         expect: Mapping[str, Expectation | dict[str, str]] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> None:
         """A step in SQL, over the sources and steps that it names."""
         origin = _caller()
         self._once(name, self._steps, "step", origin)
-        spec = _made(Sql, origin, sql=sql, watermark=watermark, expect=expect)
+        spec = _made(Sql, origin, sql=sql, watermark=watermark, expect=expect, tags=tags)
         self._steps[name] = Step(name, spec, (), origin=origin)
 
     def step(
@@ -90,6 +96,7 @@ class Builder:
         *,
         watermark: Watermark | dict[str, str] | None = None,
         expect: Mapping[str, Expectation | dict[str, str]] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> Callable[[F], F]:
         """A step in Python: the function's name, or `name`, is the step; its parameters are the inputs."""
         origin = _caller()
@@ -97,7 +104,7 @@ class Builder:
         def register(function: F) -> F:
             step = name or function.__name__
             self._once(step, self._steps, "step", origin)
-            spec = _made(Python, origin, python=name_of(function), watermark=watermark, expect=expect)
+            spec = _made(Python, origin, python=name_of(function), watermark=watermark, expect=expect, tags=tags)
             self._steps[step] = Step(step, spec, parameters(function), function, origin=origin)
             return function
 
@@ -111,12 +118,13 @@ class Builder:
         keys: Sequence[str] = (),
         within_watermark: bool = False,
         watermark: Watermark | dict[str, str] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> None:
         """A step that takes duplicates out."""
         origin = _caller()
         self._once(name, self._steps, "step", origin)
         found = {"of": of, "keys": keys, "within_watermark": within_watermark}
-        spec = _made(Deduplicate, origin, deduplicate=found, watermark=watermark)
+        spec = _made(Deduplicate, origin, deduplicate=found, watermark=watermark, tags=tags)
         self._steps[name] = Step(name, spec, spec.inputs, origin=origin)
 
     def process(
@@ -127,6 +135,7 @@ class Builder:
         key: Sequence[str],
         with_: type | str,
         watermark: Watermark | dict[str, str] | None = None,
+        tags: Sequence[str] | None = None,
         **keys: Any,
     ) -> None:
         """A step with state: `with_` is the StatefulProcessor's class, or YAML's word for it. Other keys are YAML's."""
@@ -134,7 +143,7 @@ class Builder:
         self._once(name, self._steps, "step", origin)
         code, named = (with_, name_of(with_)) if isinstance(with_, type) else (None, with_)
         processing = {"of": of, "key": key, "with": named} | keys
-        spec = _made(Process, origin, process=processing, watermark=watermark)
+        spec = _made(Process, origin, process=processing, watermark=watermark, tags=tags)
         if spec.process.options_spec:
             _made(spec.process.options_spec, origin, **spec.process.options)
         self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
@@ -149,6 +158,7 @@ class Builder:
         output: str,
         state: str,
         watermark: Watermark | dict[str, str] | None = None,
+        tags: Sequence[str] | None = None,
         **keys: Any,
     ) -> None:
         """A step with state, the older way: `with_` is the function, or YAML's word for it. Other keys are YAML's."""
@@ -156,7 +166,7 @@ class Builder:
         self._once(name, self._steps, "step", origin)
         code, named = (None, with_) if isinstance(with_, str) else (with_, name_of(with_))
         grouping = {"of": of, "key": key, "with": named, "output": output, "state": state} | keys
-        spec = _made(PandasState, origin, pandas_state=grouping, watermark=watermark)
+        spec = _made(PandasState, origin, pandas_state=grouping, watermark=watermark, tags=tags)
         self._steps[name] = Step(name, spec, spec.inputs, code, origin=origin)
 
     def sink(self, name: str, spec: SinkSpec, *, of: str) -> None:
@@ -182,6 +192,9 @@ class Builder:
             latency=self.latency,
             description=self.description,
             listeners=self.listeners,
+            on_failure=self.on_failure,
+            restarts=self.restarts,
+            tags=self.tags,
             sources=dict(self._sources),
             sinks=dict(self._sinks),
         )
@@ -202,6 +215,8 @@ class Builder:
             description=top.description,
             functions=dict(self._functions),
             dead_letters=self.dead_letters,
+            level=Level(top.restarts, top.on_failure),
+            tags=top.tags,
             origin=self._origin,
             settings_origins=dict(self._settings_origins),
         )
@@ -228,7 +243,7 @@ def _made(model: type[M], origin: Origin, **values: Any) -> M:
     try:
         return model(**{key: value for key, value in values.items() if value is not None})
     except ValidationError as error:
-        raise at_python(origin.where, error, model.__name__) from None
+        raise at_python(origin.where, error) from None
 
 
 def _caller() -> Origin:

@@ -12,11 +12,13 @@ from penstock.dead_letters.leaving import dead_letter_sinks, with_dead_letters
 from penstock.notation.paths import leaves
 from penstock.pipeline.model import Origin, Pipeline, QuerySettings, Sink, Source, Step
 from penstock.pipeline.pipeline_spec import PipelineSpec, sql_step
-from penstock.pipeline.spec_problems import missing_key, part, require_mapping, unknown_key, validated
+from penstock.pipeline.spec_problems import missing_key, part, require_mapping, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Fault, Problem, UserError, Where
 from penstock.processors.ready_made import OPTIONS
+from penstock.query.restarts import Level
 from penstock.sinks.sink import SinkSpec
+from penstock.spec_refusals import unknown_key
 from penstock.transforms.pandas_state import PandasState
 from penstock.transforms.process import Process
 from penstock.transforms.processor_text import require_processor
@@ -70,6 +72,8 @@ class _PipelineReader:
             description=top.description,
             functions=top.functions,
             dead_letters=place,
+            level=Level(top.restarts, top.on_failure),
+            tags=top.tags,
             origin=self.origin(()),
             settings_origins={name: origin for name, _, origin in settings},
         )

@@ -6,19 +6,22 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from penstock.graph.project_graph import NodeName, ProjectGraph, graph_of
+from penstock.graph.selectors import Selector, parsed, require_queries, select
 from penstock.pipeline import from_yaml, project
 from penstock.pipeline.from_python import Builder
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.project import FILE, Project
-from penstock.pipeline.spec_problems import at_python
-from penstock.problems import Problem, UserError, Where, did_you_mean
+from penstock.problems import Problem, UserError, Where
+from penstock.spec_refusals import at_python
 
 FOLDER = "pipelines"
 _YAML = (".yaml", ".yml")
@@ -32,13 +35,25 @@ class Loaded:
     pipelines: tuple[Pipeline, ...]
     problems: tuple[Problem, ...] = ()
     others: tuple[Pipeline, ...] = ()
-    """Pipelines of the project that were not asked for: they may still be in the way of those that were."""
+    """Pipelines of the project that were not asked for: they may still feed, or be in the way of, those that were."""
+    chosen: Mapping[str, frozenset[str]] | None = None
+    """By pipeline, the queries that were asked for; None: all of them."""
+    nodes: tuple[NodeName, ...] = ()
+    """The sources and steps that were asked for, where there was a selection."""
+
+    @cached_property
+    def graph(self) -> ProjectGraph:
+        """All pipelines of the project, and what joins them."""
+        return graph_of((*self.pipelines, *self.others), self.project, self.project.values(os.environ))
 
 
-def load(start: Path, selection: Sequence[str] = (), environment: str | None = None) -> Loaded:
-    """The pipelines named in `selection`, by name or by file; all of the project's by default. Raises UserError."""
-    files = [start / item for item in selection if _is_file_name(item)]
-    names = [item for item in selection if not _is_file_name(item)]
+def load(start: Path, selection: Sequence[str] = (), environment: str | None = None, *, to_run: bool = True) -> Loaded:
+    """What `selection` means: pipelines, queries, files and tags, with `+` for what is around them. All by default.
+
+    With `to_run` a selection without a query is a mistake. Raises UserError.
+    """
+    selectors = [parsed(item) for item in selection]
+    files = [start / one.base for one in selectors if _is_file_name(one.base)]
     beside = _absolute(files[0]).parent if files else start
     root = find_root(beside if beside.is_dir() or not files else start)
     if root is None:
@@ -61,22 +76,51 @@ def load(start: Path, selection: Sequence[str] = (), environment: str | None = N
         except UserError as error:
             wrong[file] = error.problems
     pipelines = [pipeline for file in found for pipeline in found[file]]
+    all_wrong = tuple(chain.from_iterable(wrong.values()))
     if not selection:
-        problems = [*chain.from_iterable(wrong.values()), *_twice(pipelines)]
+        problems = [*all_wrong, *_twice(pipelines)]
         if not pipelines and not problems:
             raise UserError(
                 Problem("PROJECT003", f"the project has no pipelines in `{FOLDER}/`",
                         f"write one as `{FOLDER}/<name>.yaml`", chosen.origin.where)
             )  # fmt: skip
         return Loaded(chosen, tuple(pipelines), tuple(problems))
-    wanted = [pipeline for file in asked for pipeline in found.get(file, ())]
-    wanted += _named(names, pipelines, tuple(chain.from_iterable(wrong.values())))
     # What is wrong with a file that was not asked for is told when it is asked for.
-    problems = [problem for file in asked for problem in wrong.get(file, ())]
-    named = {pipeline.name for pipeline in wanted}
+    around = any(selector.looks_around for selector in selectors)
+    problems = [*all_wrong] if around else [problem for file in asked for problem in wrong.get(file, ())]
+    by_file = {one.base: found.get(_absolute(start / one.base), []) for one in selectors if _is_file_name(one.base)}
+    everything = Loaded(chosen, tuple(pipelines))
+    known, unknown = _known(everything.graph, selectors, by_file, all_wrong)
+    problems = [*dict.fromkeys((*problems, *unknown))]
+    selected = select(everything.graph, known, by_file)
+    if to_run and not problems:
+        require_queries(everything.graph, known, selected)
+    named = list(dict.fromkeys(pipeline for pipeline, _ in selected.nodes))
     problems += _twice([pipeline for pipeline in pipelines if pipeline.name in named])
-    others = tuple(pipeline for pipeline in pipelines if not any(pipeline is one for one in wanted))
-    return Loaded(chosen, tuple(wanted), tuple(problems), others)
+    wanted = sorted((one for one in pipelines if one.name in named), key=lambda one: named.index(one.name))
+    others = tuple(pipeline for pipeline in pipelines if pipeline.name not in named)
+    return Loaded(chosen, tuple(wanted), tuple(problems), others, selected.queries, selected.nodes)
+
+
+def _known(
+    graph: ProjectGraph,
+    selectors: Sequence[Selector],
+    files: Mapping[str, Sequence[Pipeline]],
+    wrong: tuple[Problem, ...],
+) -> tuple[list[Selector], list[Problem]]:
+    """The selectors that mean something, and why others do not: the rest is still judged. UserError if none does."""
+    known: list[Selector] = []
+    unknown: list[Problem] = []
+    for selector in selectors:
+        try:
+            select(graph, [selector], files)
+            known.append(selector)
+        except UserError as error:
+            # A pipeline that could not be read has no name; its own Problems say more than "there is none".
+            unknown += wrong or error.problems
+    if unknown and not known:
+        raise UserError(tuple(dict.fromkeys(unknown)))
+    return known, unknown
 
 
 def find_root(start: Path) -> Path | None:
@@ -100,7 +144,9 @@ def _is_file_name(item: str) -> bool:
 
 def _pipeline_files(root: Path) -> Iterator[Path]:
     for file in (root / FOLDER).rglob("*"):
-        if file.suffix in (*_YAML, ".py") and file.is_file() and "__pycache__" not in file.parts:
+        # A link that leads nowhere is a pipeline that would be left out in silence.
+        is_file = file.is_file() or (file.is_symlink() and not file.exists())
+        if file.suffix in (*_YAML, ".py") and is_file and "__pycache__" not in file.parts:
             yield file
 
 
@@ -126,7 +172,7 @@ def _builders_in(file: Path, root: Path) -> list[Builder]:
     except UserError:
         raise
     except ValidationError as error:
-        raise at_python(_place_in(error, file, shown), error, error.title) from None
+        raise at_python(_place_in(error, file, shown), error) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises is the user's to mend
         message = f"`{shown}` fails when it is imported: {type(error).__name__}: {error}"
         raise UserError(Problem("SPEC014", message, "mend the module", _place_in(error, file, shown))) from None
@@ -138,7 +184,10 @@ def use_modules_of(root: Path) -> None:
     """Puts the project's modules on the path, and forgets those of the same name from another project."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
+    here = {entry.name.removesuffix(".py") for entry in (root.iterdir() if root.is_dir() else ())}
     for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in here:
+            continue
         file = getattr(module, "__file__", None)
         ours = root / Path(*name.split(".")).with_suffix(".py")
         installed = name in sys.stdlib_module_names or (file and "site-packages" in Path(file).parts)
@@ -160,19 +209,6 @@ def _twice(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
         if other is not pipeline:
             yield Problem("GRAPH003", f"the pipeline `{pipeline.name}` stands in {other.origin.where.file} too",
                           "rename one of the two", pipeline.origin.at("pipeline"))  # fmt: skip
-
-
-def _named(names: Sequence[str], pipelines: Sequence[Pipeline], wrong: tuple[Problem, ...]) -> list[Pipeline]:
-    known = {pipeline.name: pipeline for pipeline in pipelines}
-    for name in names:
-        if name not in known:
-            # A pipeline that could not be read has no name; its own Problems say more than "there is none".
-            raise UserError(
-                wrong
-                or Problem("PROJECT004", f"there is no pipeline `{name}`{did_you_mean(name, known)}",
-                           f"name one of: {', '.join(known) or 'none is declared'}")
-            )  # fmt: skip
-    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _absolute(path: Path) -> Path:

@@ -14,7 +14,9 @@ from penstock.pipeline.yaml_text import Document, KeyPath
 from penstock.problems import Where
 from penstock.query.async_progress import AsyncProgress
 from penstock.query.guarantees import Guarantee, weakest
+from penstock.query.restarts import ON_FAILURE, RESTARTS, Level, OnFailure, Restarts
 from penstock.query.state_store import State
+from penstock.query.tags import TAGS, Tags
 from penstock.query.triggers import OF_LATENCY, AnyTrigger, Latency, Trigger
 from penstock.sinks.sink import Mode, SinkSpec
 from penstock.sources.source import SourceSpec
@@ -104,6 +106,18 @@ class QuerySettings(Spec):
         lt=1,
         description="Stops the query after a batch in which a greater share of the rows is bad; `0.1` is a tenth.",
     )
+    tags: Tags = Field((), description=TAGS)
+    accept: tuple[str, ...] = Field(
+        (),
+        description="Codes of `penstock plan` that this query resumes with all the same, such as `[PLAN014]`: you have"
+        " read what each means for its rows.",
+    )
+    on_failure: OnFailure | None = Field(None, description=ON_FAILURE)
+    restarts: Restarts | None = Field(None, description=RESTARTS)
+
+    @property
+    def level(self) -> Level:
+        return Level(self.restarts, self.on_failure)
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,9 @@ class Pipeline:
     functions: Mapping[str, Function] = field(default_factory=dict)
     dead_letters: SinkSpec | None = None
     """Where dead letters go; each node that has some has a folder of its own in it. None where nothing asks for it."""
+    level: Level = Level()
+    """What it says about restarts and failures."""
+    tags: tuple[str, ...] = ()
     origin: Origin = field(compare=False, repr=False, kw_only=True)
     settings_origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
 
@@ -246,6 +263,12 @@ class Pipeline:
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         return tuple(node for node in self.upstream(name) if isinstance(node, Source))
+
+    def tags_of(self, name: str) -> frozenset[str]:
+        """The words that a source or step is chosen by: its own, those of its query, and those of the pipeline."""
+        node, settings = self.nodes.get(name), self.settings.get(name)
+        own = node.spec.tags if isinstance(node, Step) else ()
+        return frozenset((*self.tags, *own, *(settings.tags if settings else ())))
 
     def puts_aside(self, name: str) -> bool:
         """Is this the step of another node's dead letters?"""

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from penstock.pipeline.model import Origin, Step
+from penstock.query.restarts import ON_FAILURE, RESTARTS, OnFailure, Restarts
+from penstock.query.tags import TAGS, Tags
 from penstock.query.triggers import Latency
 from penstock.spec import Name, Spec
 from penstock.transforms.functions import Function
@@ -35,6 +37,9 @@ class PipelineSpec(Spec):
         description="Where bad records go: a `files`, `delta` or `kafka` sink without `of`."
         " By default a Parquet folder for each source and step, in `dead_letters/<pipeline>`.",
     )
+    on_failure: OnFailure | None = Field(None, description=ON_FAILURE)
+    restarts: Restarts | None = Field(None, description=RESTARTS)
+    tags: Tags = Field((), description=TAGS)
     listeners: tuple[str, ...] = Field((), description="`module:Class` of your own StreamingQueryListeners.")
 
 

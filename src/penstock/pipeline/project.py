@@ -17,8 +17,9 @@ from penstock.pipeline.model import Origin
 from penstock.pipeline.spec_problems import part, require_mapping, validated
 from penstock.pipeline.yaml_text import Document, KeyPath, read_document
 from penstock.problems import Problem, UserError, Where, did_you_mean
+from penstock.query.restarts import ON_FAILURE, RESTARTS, Level, OnFailure, Restarts
 from penstock.query.state_store import State
-from penstock.spec import Name, Option, Spec
+from penstock.spec import Name, Option, Spec, to_option
 
 FILE = "penstock.yaml"
 S = TypeVar("S", bound=Spec)
@@ -31,7 +32,15 @@ class Overlay(Spec):
     spark: dict[str, Option] = Field(
         default_factory=dict, description="Spark settings of the whole process, such as `spark.master`."
     )
+    shared_paths: tuple[PathText, ...] = Field(
+        (),
+        description="Folders of this machine that every machine of the cluster has under the same path, on NFS for"
+        " example. Under a master that is not local, other local folders are refused. Before a run, Penstock proves it:"
+        " each executor must see a file that the driver writes there, and the driver must see the executor's.",
+    )
     state: State | None = Field(None, description="Where queries keep their state; RocksDB by default.")
+    on_failure: OnFailure | None = Field(None, description=ON_FAILURE)
+    restarts: Restarts | None = Field(None, description=RESTARTS)
     variables: dict[str, Option] = Field(
         default_factory=dict, description="Values for `${NAME}` that the process environment does not set."
     )
@@ -58,7 +67,10 @@ class Project:
     root: Path
     storage: str
     spark: Mapping[str, Option] = field(default_factory=dict)
+    shared_paths: tuple[str, ...] = ()
     state: State | None = None
+    level: Level = Level()
+    """What it says about restarts and failures."""
     variables: Mapping[str, Option] = field(default_factory=dict)
     connections: Mapping[str, ConnectionSpec] = field(default_factory=dict)
     catalogs: Mapping[str, CatalogSpec] = field(default_factory=dict)
@@ -71,6 +83,11 @@ class Project:
     def local_folder(self) -> Path:
         """What must be on a local disk: locks and logs."""
         return self.root / ".penstock"
+
+    def values(self, process: Mapping[str, str]) -> dict[str, str]:
+        """The values of references: the process's environment, then the project's `variables`."""
+        given = {name: value for name, value in process.items() if value}
+        return {name: to_option(value) for name, value in self.variables.items()} | given
 
     def absolute(self, path: str) -> str:
         return absolute(path, self.root)
@@ -112,7 +129,9 @@ def _built(spec: ProjectSpec, document: Document, root: Path, environment: str |
         root=root,
         storage=spec.storage,
         spark=spec.spark,
+        shared_paths=spec.shared_paths,
         state=spec.state,
+        level=Level(spec.restarts, spec.on_failure),
         variables=spec.variables,
         connections=_parts(spec.connections, document, ("connections",), catalog.connections(), "connection"),
         catalogs=_parts(spec.catalogs, document, ("catalogs",), catalog.spark_catalogs(), "catalog"),
