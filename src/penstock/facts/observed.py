@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Unread:
+    """How much a source has that a query has not committed yet."""
+
+    count: int
+    unit: Literal["record", "file", "version"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,23 @@ class ProgressFacts:
     """Spark's name for what ran from one start of the query to its end."""
     raw: Mapping[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "batch": self.batch,
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "rows_in_per_second": round(self.rows_in_per_second, 3),
+            "rows_processed_per_second": round(self.rows_processed_per_second, 3),
+            "duration_ms": self.duration_ms,
+            "watermark": self.watermark,
+            "late_rows": self.late_rows,
+            "late_groups": self.late_groups,
+            "state_rows": self.state_rows,
+            "bad_rows": self.refused,
+            "behind": self.behind,
+            "latency": {source: asdict(times) for source, times in self.times.items()},
+        }
+
     @property
     def slowest(self) -> RecordTimes | None:
         """The times of the source whose records came latest."""
@@ -66,6 +91,11 @@ class ProgressFacts:
     def refused(self) -> int:
         """Rows that were bad and did not go on."""
         return sum(counts.get("refused", 0) for counts in self.checks.values())
+
+    @property
+    def set_aside(self) -> dict[str, int]:
+        """By source or step, the rows that became dead letters. Also the nodes that judged rows and kept them all."""
+        return {node: counts.get("dead_letters", 0) for node, counts in self.checks.items()}
 
     @property
     def bad_share(self) -> float:

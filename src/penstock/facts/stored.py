@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.facts.signature import Recorded
+
 
 @dataclass(frozen=True)
 class FolderFacts:
@@ -62,6 +64,9 @@ class CheckpointFacts:
     last_offset: int | None = None
     last_commit: int | None = None
     read_files: tuple[ReadFile, ...] = ()
+    recorded: Recorded = field(default_factory=Recorded, compare=False)
+    is_started: bool = True
+    """Has a run used it? A reset makes one that waits for its first."""
 
     @property
     def batch_under_way(self) -> int | None:

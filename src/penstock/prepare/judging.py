@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.checks.every_rule import judge
 from penstock.checks.rule import Disk, Subject
 from penstock.engine import resolve
+from penstock.graph.project_graph import ProjectGraph, graph_of
 from penstock.pipeline.load import Loaded
-from penstock.pipeline.model import Pipeline
+from penstock.pipeline.model import Pipeline, Sink, Source
 from penstock.pipeline.project import Project
 from penstock.prepare.look import look
 from penstock.problems import Problem, UserError, errors_in
@@ -27,10 +29,34 @@ class Judged:
     problems: tuple[Problem, ...] = ()
     broken: frozenset[str] = frozenset()
     """The pipelines with an error."""
+    graph: ProjectGraph = ProjectGraph((), ())
+    """All pipelines of the project, resolved where they can be, and what joins them."""
+    chosen: Mapping[str, frozenset[str]] | None = None
+    """By pipeline, the queries that were asked for; None: all of them."""
 
     def without(self, names: Collection[str]) -> Judged:
         """The same with fewer pipelines to start; what was found stays."""
         return replace(self, resolved=tuple(one for one in self.resolved if one.name not in names))
+
+    def is_chosen(self, pipeline: str, query: str) -> bool:
+        """Was this query asked for?"""
+        return self.chosen is None or query in self.chosen.get(pipeline, ())
+
+    def used(self, pipeline: Pipeline) -> tuple[Source | Sink, ...]:
+        """The sources and sinks of its queries that were asked for."""
+        if self.chosen is None:
+            return (*pipeline.sources, *pipeline.sinks)
+        queries = [query for query in pipeline.queries if self.is_chosen(pipeline.name, query.name)]
+        sources = {source.name: source for query in queries for source in pipeline.sources_of(query.name)}
+        return (*sources.values(), *(sink for query in queries for sink in query.sinks))
+
+    @property
+    def feeding(self) -> tuple[Pipeline, ...]:
+        """Other pipelines of the project that feed these."""
+        names = {pipeline.name for pipeline in self.resolved}
+        nodes = self.graph.ancestors([node for node in self.graph.nodes if node[0] in names])
+        owners = {pipeline for pipeline, _ in nodes} - names
+        return tuple(pipeline for pipeline in self.graph.pipelines if pipeline.name in owners)
 
     @property
     def pairs(self) -> list[tuple[Pipeline, Pipeline]]:
@@ -52,7 +78,7 @@ def judged_fast(loaded: Loaded) -> tuple[Problem, ...]:
         problems += found
         if not errors_in(found):
             problems += _on_disk(subject, root)
-    return tuple(problems)
+    return tuple(dict.fromkeys(problems))
 
 
 def judge_all(loaded: Loaded) -> Judged:
@@ -62,6 +88,7 @@ def judge_all(loaded: Loaded) -> Judged:
     disks: dict[str, Disk] = {}
     broken: set[str] = set()
     others = {id(other): _resolved_if_possible(other, loaded) for other in (*loaded.pipelines, *loaded.others)}
+    graph = graph_of(others.values(), loaded.project, loaded.project.values(os.environ))
     for pipeline in loaded.pipelines:
         subject = _subject(loaded, pipeline)
         found = judge(subject, spark=True)
@@ -80,15 +107,19 @@ def judge_all(loaded: Loaded) -> Judged:
         resolved.append(real)
         # Once more with the paths that references stand for; what was told already is told at the same place.
         neighbours = tuple(others[id(other)] for other in subject.others)
-        subject = Subject(loaded.project, real, neighbours, disks[pipeline.name], resolved=True)
+        subject = replace(
+            subject, pipeline=real, others=neighbours, disk=disks[pipeline.name], resolved=True, graph=graph
+        )
         told = {(problem.code, problem.where) for problem in found}
         again = judge(subject, spark=True, disk=True)
         new = [problem for problem in again if (problem.code, problem.where) not in told]
         problems += new
         if errors_in(new):
             broken.add(pipeline.name)
-    masked = resolve.masked(problems, loaded.project, os.environ)
-    return Judged(loaded.project, loaded.pipelines, tuple(resolved), disks, masked, frozenset(broken))
+    masked = resolve.masked(dict.fromkeys(problems), loaded.project, os.environ)
+    return Judged(
+        loaded.project, loaded.pipelines, tuple(resolved), disks, masked, frozenset(broken), graph, loaded.chosen
+    )
 
 
 def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:
@@ -96,17 +127,19 @@ def _on_disk(subject: Subject, root: str | None) -> tuple[Problem, ...]:
         disk = _looked(subject.project, subject.pipeline, root)
     except UserError as error:
         return error.problems
-    return judge(Subject(subject.project, subject.pipeline, subject.others, disk), disk=True, spec=False)
+    return judge(replace(subject, disk=disk), disk=True, spec=False)
 
 
 def _looked(project: Project, pipeline: Pipeline, root: str | None) -> Disk:
     try:
         return look(project, pipeline, root)
     except OSError as error:
-        message = f"`{error.filename}` cannot be looked at: {error.strerror or error}"
-        raise UserError(
-            Problem("PROJECT008", message, "give this user the right to read it", pipeline.origin.where)
-        ) from None
+        if error.errno == errno.ELOOP:
+            message, fix = f"`{error.filename}` is a link that leads to itself", f"remove it: `rm {error.filename}`"
+        else:
+            message = f"`{error.filename}` cannot be looked at: {error.strerror or error}"
+            fix = f"give this user the right to read it: `chmod u+r {error.filename}`"
+        raise UserError(Problem("PROJECT008", message, fix, pipeline.origin.where)) from None
 
 
 def _resolved_if_possible(pipeline: Pipeline, loaded: Loaded) -> Pipeline:
@@ -118,4 +151,5 @@ def _resolved_if_possible(pipeline: Pipeline, loaded: Loaded) -> Pipeline:
 
 def _subject(loaded: Loaded, pipeline: Pipeline) -> Subject:
     others = tuple(other for other in (*loaded.pipelines, *loaded.others) if other is not pipeline)
-    return Subject(loaded.project, pipeline, others)
+    deployment = resolve.deployment(loaded.project, os.environ)
+    return Subject(loaded.project, pipeline, others, graph=loaded.graph, deployment=deployment)

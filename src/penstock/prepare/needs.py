@@ -18,19 +18,20 @@ StartEngine = Callable[[Project, tuple[str, ...], dict[str, str]], "Engine"]
 """Starts Spark for a project, with connectors and settings; the caller closes it."""
 
 
-def needs_of(judged: Judged) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The connectors and the settings that a process for these pipelines starts with."""
+def needs_of(judged: Judged, *, with_upstream: bool = False) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The connectors and the settings that a process for these pipelines starts with; with all that feeds them."""
     from penstock.engine.build import connectors_of
 
+    pipelines = (*judged.resolved, *(judged.feeding if with_upstream else ()))
     catalogs = {name for catalog in judged.project.catalogs.values() for name in catalog.connectors}
     connections = {
         name
-        for pipeline in judged.resolved
+        for pipeline in pipelines
         for node in (*pipeline.sources, *pipeline.sinks)
         if (used := getattr(node.spec, "connection", None))
         for name in judged.project.connections[used].connectors
     }
     quick = {"local-fs"} if latency.wants_quick_files(judged.resolved) else set()
-    connectors = tuple(sorted({*connectors_of(judged.resolved), *catalogs, *connections, *quick}))
+    connectors = tuple(sorted({*connectors_of(pipelines), *catalogs, *connections, *quick}))
     of_process = latency.process_settings(judged.resolved, installed_spark())
     return connectors, of_process | resolve.project_settings(judged.project, os.environ)

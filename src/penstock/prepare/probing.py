@@ -19,11 +19,12 @@ def probed(judged: Judged) -> tuple[Problem, ...]:
 
 def probed_by_pipeline(judged: Judged) -> dict[str, tuple[Problem, ...]]:
     """The same for each pipeline that uses something that cannot be reached."""
-    asked = [(pipeline.name, node) for pipeline in judged.resolved for node in (*pipeline.sources, *pipeline.sinks)]
+    asked = [(pipeline.name, node) for pipeline in judged.resolved for node in judged.used(pipeline)]
+    to_come = {joint.reader for joint in judged.graph.joints if getattr(joint.sink.spec, "create_table", False)}
     found: dict[str, list[Problem]] = {}
     with ThreadPoolExecutor(max_workers=8) as threads:
-        for (name, _), problem in zip(asked, threads.map(_probed, (node for _, node in asked)), strict=True):
-            if problem:
+        for (name, node), problem in zip(asked, threads.map(_probed, (node for _, node in asked)), strict=True):
+            if problem and not (problem.code == "POSTGRES003" and (name, node.name) in to_come):
                 found.setdefault(name, []).append(problem)
     return {name: resolve.masked(problems, judged.project, os.environ) for name, problems in found.items()}
 
@@ -33,8 +34,8 @@ def not_judged_offline(judged: Judged) -> dict[str, tuple[Problem, ...]]:
     asking = {
         pipeline.name: source
         for pipeline in judged.resolved
-        for source in pipeline.sources
-        if source.spec.declared_capabilities.asks_service_for_columns
+        for source in judged.used(pipeline)
+        if isinstance(source, Source) and source.spec.declared_capabilities.asks_service_for_columns
     }
     return {
         name: (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from penstock.checkpoint.damage import reset_command
 from penstock.checkpoint.state_changes import state_changes
 from penstock.checkpoint.state_files import processor_states
 from penstock.engine.build import Built
@@ -35,7 +36,8 @@ def state_problems(
     if born is None or storage is None or len(declared) < len(steps):
         return
     for name, before in paired(declared, processor_states(storage, born.path)):
-        for change in state_changes(name, before, declared[name]):
+        command = reset_command(f"{pipeline.name}.{built.query.name}")
+        for change in state_changes(name, before, declared[name], command):
             origin = steps[name].origin
             where = origin.at("process", *change.keys) if change.keys else built.query.origin.at("mode")
             yield Problem(change.code, change.message, change.fix, where, change.severity)
