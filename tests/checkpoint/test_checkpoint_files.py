@@ -61,7 +61,7 @@ def test_a_manifest_comes_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "null", "5", "{}", '{"format": 1}', '{"format": 2}', '{"format": 1, "partition_columns": 5}',
-     BORN.to_text().replace('"format": 1', '"format": 99'), BORN.to_text().replace('"query"', '"queri"')],
+     BORN.to_text().replace('"format": 2', '"format": 99'), BORN.to_text().replace('"query"', '"queri"')],
 )  # fmt: skip
 def test_what_is_no_manifest_is_told(text: str) -> None:
     with pytest.raises(UserError) as raised:

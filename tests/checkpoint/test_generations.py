@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint import folders
+from penstock.checkpoint import folders, reset
 from penstock.checkpoint.generations import code_hashes, definition, prepare
 from penstock.checkpoint.read import read_manifest
 from penstock.facts.stored import CheckpointFacts
 from penstock.pipeline.model import Pipeline
 from penstock.problems import UserError
+from penstock.query.state_store import FORMAT
 from penstock.storage.storage import LocalStorage
 
 Read = Callable[[str], Pipeline]
@@ -133,3 +134,39 @@ def test_a_manifest_that_cannot_be_read_stops_the_start(pipeline: Pipeline, tmp_
     with pytest.raises(UserError) as raised:
         prepared(pipeline, tmp_path)
     assert raised.value.problems[0].code == "CHECKPOINT004"
+
+
+def test_a_generation_that_has_lost_its_manifest_gets_no_new_identity(pipeline: Pipeline, tmp_path: Path) -> None:
+    facts = prepared(pipeline, tmp_path)
+    manifest = Path(f"{facts.path}.json")
+    manifest.unlink()
+    assert prepared(pipeline, tmp_path).id != facts.id  # it was never started
+    storage.write_text(f"{facts.path}/offsets/0", "v1\n{}\n-")
+    manifest.unlink()
+    with pytest.raises(UserError, match="CHECKPOINT021") as raised:
+        prepared(pipeline, tmp_path)
+    assert "penstock checkpoint reset orders.unique --from earliest" in str(raised.value)
+
+
+def test_a_reset_keeps_the_old_generation_and_the_start_decides_settings(pipeline: Pipeline, tmp_path: Path) -> None:
+    first = prepared(pipeline, tmp_path)
+    folder = folders.folder_of_query(str(tmp_path / "storage"), "orders", "unique")
+    seed = reset.Seed(4, "v1\n{}\n-", 'v1\n{"nextBatchWatermarkMs":7}')
+    number, identity = reset.new_generation(storage, folder, "orders", "unique", seed)
+    assert not read_manifest(storage, folder, number).is_started
+    second = prepared(pipeline, tmp_path, {FORMAT: "2"})
+    assert (second.generation, second.id, second.settings) == (2, identity, {FORMAT: "2"})
+    assert (second.last_offset, second.last_commit) == (4, 4)
+    assert storage.read_text(f"{second.path}/commits/4") == 'v2\n{"nextBatchWatermarkMs":7,"stateUniqueIds":{}}'
+    assert Path(first.path).is_dir()
+    assert prepared(pipeline, tmp_path, SETTINGS).settings == {FORMAT: "2"}
+
+
+def test_a_reset_that_was_not_finished_stops_the_next_start(pipeline: Pipeline, tmp_path: Path) -> None:
+    prepared(pipeline, tmp_path)
+    folder = folders.folder_of_query(str(tmp_path / "storage"), "orders", "unique")
+    number, identity = reset.new_generation(storage, folder, "orders", "unique", None, unfinished=True)
+    with pytest.raises(UserError, match="CHECKPOINT027"):
+        prepared(pipeline, tmp_path)
+    reset.finish(storage, folder, number)
+    assert prepared(pipeline, tmp_path).id == identity

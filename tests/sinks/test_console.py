@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.actions.run import RunOptions, RunResult, run
-from penstock.supervise.loop import Stop
+from penstock.supervise.stopping import Stop
 
 pytestmark = pytest.mark.spark
 

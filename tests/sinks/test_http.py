@@ -20,6 +20,7 @@ from penstock.sinks.batch import Batch
 from penstock.sinks.http import Http
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
+from tests.frames import frame
 from tests.http_service import Reset, Seen, Service, closed_port, serving
 
 pytestmark = pytest.mark.spark
@@ -52,7 +53,7 @@ def write(aside) -> Callable[..., None]:
     """Writes a DataFrame as one batch, as a query does: prepared before, numbered."""
 
     def write(sink: Http, rows, number: int = 0) -> None:
-        sink.prepare(rows)
+        sink.judge(rows)
         sink.write(rows, Batch("p", "q", "out", number, put_aside=aside))
 
     return write
@@ -122,7 +123,7 @@ def test_several_rows_go_in_one_request_and_a_replay_makes_the_same_requests(ser
 
 def test_values_in_the_url_are_quoted_and_cannot_leave_their_place(service, write, spark, aside):
     values = ["a/b", "../up", "ü ?&#", "%41", "{id}", "", "..", None]
-    rows = spark.createDataFrame([(value,) for value in values], "id STRING")
+    rows = frame(spark, [(value,) for value in values], "id STRING")
     write(Http(url=service.url + "/x/{id}/y?from={id}", method="PUT"), rows)
     paths = {seen.json["id"]: seen.path for seen in service.seen}
     assert paths["a/b"] == "/x/a%2Fb/y?from=a%2Fb"
@@ -353,7 +354,7 @@ def test_a_probe_connects_and_sends_nothing(service):
 )
 def test_a_column_that_is_not_there_is_told_before_the_start(spark, given, said):
     with pytest.raises(Fault) as raised:
-        Http(url="http://127.0.0.1", **given).prepare(spark.sql("SELECT 1 AS id, 'a' AS name"))
+        Http(url="http://127.0.0.1", **given).judge(spark.sql("SELECT 1 AS id, 'a' AS name"))
     assert raised.value.code == "HTTP004"
     assert said in raised.value.message
 
@@ -366,7 +367,11 @@ PIPELINE = """
     sources: {orders: {type: files, path: in, format: {type: json, schema: 'id BIGINT, name STRING'}}}
     sinks: {out: {of: orders, type: http, connection: shop, endpoint: 'orders/{id}', max_attempts: 2, stop_on: [401]}}
 """
-SETTINGS = "name: test\nconnections: {shop: {type: http, url: '${SHOP_URL}', token: '${SHOP_TOKEN}'}}\n"
+SETTINGS = """
+name: test
+connections: {shop: {type: http, url: '${SHOP_URL}', token: '${SHOP_TOKEN}'}}
+restarts: {most: 1, first_delay: 100 milliseconds}
+"""
 
 
 @pytest.fixture

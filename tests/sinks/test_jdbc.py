@@ -24,7 +24,7 @@ class Server:
         self.sink, self.run, self._spark = sink, run, spark
 
     def table(self, name: str) -> list[tuple[Any, ...]]:
-        options = {**self.sink()._database(self._spark.range(1))._options, "dbtable": name}
+        options = {**self.sink()._database(self._spark)._options, "dbtable": name}
         return sorted(map(tuple, self._spark.read.format("jdbc").options(**options).load().collect()))
 
 
@@ -44,7 +44,7 @@ def server(request, spark) -> Server:
         if request.param == "postgresql":
             pg.execute(sql)
             return
-        with sink()._database(spark.range(1))._connected() as connection:
+        with sink()._database(spark)._connected() as connection:
             connection.prepareStatement(sql).executeUpdate()
 
     run("CREATE TABLE t (id BIGINT, name VARCHAR(10))")
@@ -75,7 +75,8 @@ def test_a_batch_is_written_once_however_often_it_is_run(server, rows, numbered)
     for _ in range(2):
         out.write(rows(0, 3), numbered(0))
     out.write(rows(3, 5), numbered(1))
-    out.write(rows(0, 3), numbered(0))
+    ahead = fault_of(lambda: out.write(rows(0, 3), numbered(0)))
+    assert (ahead.code, "has batch 1, and the query is only at batch 0" in ahead.message) == ("LEDGER001", True)
     assert server.table("t") == [(number, f"n{number}") for number in range(5)]
     assert [(row[1], int(row[2])) for row in server.table("penstock_ledger")] == [("out", 1)]
     assert out.declared_capabilities.guarantee.promise == "exactly-once"
@@ -178,11 +179,11 @@ def test_columns_go_by_name_in_whatever_case(server, rows, numbered):
     out.prepare(swapped)
     out.write(swapped, numbered(0))
     assert server.table("t") == [(0, "n0"), (1, "n1")]
-    fault = fault_of(lambda: out.prepare(rows(0, 1).withColumnRenamed("name", "nam")))
+    fault = fault_of(lambda: out.judge(rows(0, 1).withColumnRenamed("name", "nam")))
     assert fault.code == "JDBC003"
     assert "did you mean `name`?" in fault.message.lower()
     both = rows(0, 1).selectExpr("id", "name", "name AS other").toDF("id", "name", "NAME")
-    assert fault_of(lambda: out.prepare(both)).code == "JDBC003"
+    assert fault_of(lambda: out.judge(both)).code == "JDBC003"
 
 
 def test_names_may_hold_anything(server, rows, numbered):
@@ -196,10 +197,10 @@ def test_names_may_hold_anything(server, rows, numbered):
 
 
 def test_a_table_that_is_not_there_and_a_driver_that_is_not(server, rows):
-    fault = fault_of(lambda: server.sink(table="nowhere").prepare(rows(0, 1)))
+    fault = fault_of(lambda: server.sink(table="nowhere").judge(rows(0, 1)))
     assert (fault.code, fault.keys) == ("JDBC002", ("table",))
     for keys in ({"driver": "no.such.Driver"}, {"url": "jdbc:nothing://x"}):
-        fault = fault_of(lambda keys=keys: server.sink(**keys).prepare(rows(0, 1)))
+        fault = fault_of(lambda keys=keys: server.sink(**keys).judge(rows(0, 1)))
         assert (fault.code, fault.keys) == ("JDBC001", ("driver",))
 
 
@@ -210,7 +211,7 @@ def test_a_server_that_does_not_answer_or_refuses(postgres, rows, change):
     keys = {"username": "penstock", "password": "secret"}
     keys = {key: other if value == word else value for key, value in keys.items()}
     url = f"jdbc:postgresql://127.0.0.1:{port}/penstock"
-    fault = fault_of(lambda: Jdbc(url=url, table="t", **keys).prepare(rows(0, 1)))
+    fault = fault_of(lambda: Jdbc(url=url, table="t", **keys).judge(rows(0, 1)))
     assert (fault.code, fault.keys) == ("JDBC001", ("url",))
     assert not keys["password"] or keys["password"] not in fault.message
 

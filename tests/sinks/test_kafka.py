@@ -20,6 +20,7 @@ from penstock.problems import Fault
 from penstock.sinks import Kafka
 from penstock.sinks.batch import Batch
 from penstock.sinks.kafka import RECORD_ID
+from tests.frames import frame
 from tests.registry import serving
 from tests.services import consume
 
@@ -43,6 +44,7 @@ def written(spark, kafka, sink, topic) -> Callable[..., list[Any]]:
         spec = sink(**({"topic": name} if "topic_column" not in keys else {}), **keys)
         rows = spark.sql(sql)
         spec.probe()
+        spec.judge(rows)
         spec.prepare(rows)
         spec.write(spec.encoded(rows), BATCH)
         return sorted(consume(kafka.servers, name), key=lambda message: message.value() or b"")
@@ -117,7 +119,7 @@ def test_avro_is_read_back(spark, written) -> None:
         '{"type":"record","name":"r","fields":[{"name":"name","type":["string","null"]},{"name":"id","type":"long"}]}'
     )
     messages = written(f"SELECT id, name FROM ({ROWS})", format={"type": "avro", "schema": schema})
-    read = spark.createDataFrame([(bytearray(one.value()),) for one in messages], "v BINARY")
+    read = frame(spark, [(one.value(),) for one in messages], "v BINARY")
     assert [tuple(row.r) for row in read.select(from_avro("v", schema).alias("r")).collect()] == [("a", 1), ("b", 2)]
 
 
@@ -235,7 +237,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("keys", "said", "place"), FAULTS.values(), ids=FAULTS)
 def test_rows_that_do_not_fit_are_told_before_the_start(spark, keys: dict[str, Any], said: str, place: Any) -> None:
     with pytest.raises(Fault, match=said) as raised:
-        Kafka.model_validate({"servers": "k"} | keys).prepare(spark.sql(ROWS))
+        Kafka.model_validate({"servers": "k"} | keys).judge(spark.sql(ROWS))
     assert (raised.value.code, raised.value.keys) == ("KAFKA005", place)
 
 

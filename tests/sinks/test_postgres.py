@@ -21,6 +21,7 @@ from penstock.sinks import Postgres, postgres_staging
 from penstock.sinks import postgres as postgres_sink
 from penstock.sinks.batch import Batch
 from tests.conftest import place
+from tests.frames import frame
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -68,7 +69,9 @@ def test_a_batch_is_appended_once_however_often_it_is_run(sink, spark, pg, query
     out.write(rows, batch(query_id, 0))
     out.write(rows, batch(query_id, 0))
     out.write(spark.range(5, 7), batch(query_id, 1))
-    out.write(rows, batch(query_id, 0))
+    with pytest.raises(Fault, match="has batch 1, and the query is only at batch 0") as ahead:
+        out.write(rows, batch(query_id, 0))
+    assert ahead.value.code == "LEDGER001"
     assert ids(pg) == [0, 1, 2, 3, 4, 5, 6]
     assert staged(pg) == 0
     noted = pg.execute("SELECT sink, batch FROM penstock_ledger.ledger WHERE query_id = %s", [query_id]).fetchall()
@@ -218,7 +221,7 @@ def test_an_upsert_compares_texts_as_spark_does(sink, spark, pg, query_id):
     pg.execute('CREATE TABLE t (id bigint, version text COLLATE "en-x-icu")')
     out = sink(write="upsert", keys=["id"], latest_by="version")
     for number, version in enumerate(["a", "B"]):  # `B` comes before `a`, whatever a language's dictionary says
-        rows = spark.createDataFrame([(1, version)], "id BIGINT, version STRING")
+        rows = frame(spark, [(1, version)], "id BIGINT, version STRING")
         out.prepare(rows)
         out.write(rows, batch(query_id, number))
     assert pg.execute("SELECT version FROM t").fetchall() == [("a",)]
@@ -227,7 +230,7 @@ def test_an_upsert_compares_texts_as_spark_does(sink, spark, pg, query_id):
 def test_keys_that_are_one_only_to_postgres_are_refused(sink, spark, pg, query_id):
     pg.execute("CREATE TABLE t (id char(3), at int)")
     out = sink(write="upsert", keys=["id"], latest_by="at")
-    rows = spark.createDataFrame([("a", 1), ("a ", 2)], "id STRING, at INT")
+    rows = frame(spark, [("a", 1), ("a ", 2)], "id STRING, at INT")
     out.prepare(rows)
     assert fault_of(lambda: out.write(rows, batch(query_id, 0))).code == "SINK005"
     assert ids(pg) == []
@@ -328,23 +331,23 @@ def test_columns_that_are_there_decide_how_a_value_is_read(sink, engine, pg, que
 )
 def test_rows_that_do_not_fit_are_refused_before_anything_starts(sink, spark, pg, table, rows, said):
     pg.execute(f"CREATE TABLE t ({table})")
-    fault = fault_of(lambda: sink().prepare(spark.sql(rows)))
+    fault = fault_of(lambda: sink().judge(spark.sql(rows)))
     assert fault.code == "POSTGRES004"
     assert said in fault.message
 
 
 def test_a_type_that_postgres_lacks_is_refused_when_the_table_is_made(sink, spark, pg):
-    fault = fault_of(lambda: sink(create_table=True).prepare(spark.sql("SELECT INTERVAL '1' DAY AS span")))
+    fault = fault_of(lambda: sink(create_table=True).judge(spark.sql("SELECT INTERVAL '1' DAY AS span")))
     assert (fault.code, fault.keys) == ("POSTGRES004", ("create_table",))
 
 
 def test_keys_must_be_comparable_columns(sink, spark, pg):
     pg.execute("CREATE TABLE t (id json)")
     rows = spark.sql("SELECT '1' AS id")
-    assert "cannot be compared" in fault_of(lambda: sink(write="upsert", keys=["id"]).prepare(rows)).message
-    fault = fault_of(lambda: sink(write="upsert", keys=["id"], delete_when="nope = 1").prepare(rows))
+    assert "cannot be compared" in fault_of(lambda: sink(write="upsert", keys=["id"]).judge(rows)).message
+    fault = fault_of(lambda: sink(write="upsert", keys=["id"], delete_when="nope = 1").judge(rows))
     assert (fault.code, fault.keys) == ("POSTGRES004", ("delete_when",))
-    fault = fault_of(lambda: sink(write="upsert", keys=["ID"]).prepare(rows))
+    fault = fault_of(lambda: sink(write="upsert", keys=["ID"]).judge(rows))
     assert (fault.code, fault.keys) == ("POSTGRES004", ("keys",))
 
 
@@ -379,7 +382,7 @@ def test_names_may_hold_anything(sink, spark, pg, query_id):
     pg.execute('CREATE SCHEMA "My ""shop"""')
     table = '"My ""shop""".Group'
     columns = ["Group", "a b", 'q"uo`te', "a.b", "übergröße", "%s", "{}"]
-    rows = spark.createDataFrame([tuple(range(7))], ", ".join(f"`{name.replace('`', '``')}` INT" for name in columns))
+    rows = frame(spark, [tuple(range(7))], ", ".join(f"`{name.replace('`', '``')}` INT" for name in columns))
     out = sink(table=table, create_table=True, write="upsert", keys=columns[:3], latest_by="%s",
                delete_when="`{}` = 99", ledger_schema='led"ger')  # fmt: skip
     out.prepare(rows)
@@ -429,11 +432,11 @@ def test_a_column_that_is_added_to_the_table_is_filled_from_then_on(sink, spark,
 
 def test_a_table_that_is_not_there(sink, spark, pg):
     pg.execute("CREATE TABLE orders (id int)")
-    for ask in (lambda: sink(table="Orders").probe(), lambda: sink(table="Orders").prepare(spark.range(1))):
+    for ask in (lambda: sink(table="Orders").probe(), lambda: sink(table="Orders").judge(spark.range(1))):
         fault = fault_of(ask)
         assert (fault.code, fault.keys) == ("POSTGRES003", ("table",))
         assert "did you mean `orders`?" in fault.message
-    fault = fault_of(lambda: sink(table="nowhere.t", create_table=True).prepare(spark.range(1)))
+    fault = fault_of(lambda: sink(table="nowhere.t", create_table=True).judge(spark.range(1)))
     assert fault.code == "POSTGRES003"
 
 

@@ -16,6 +16,7 @@ from penstock.sinks.python import Python
 from penstock.storage.storage import LocalStorage
 from tests.actions.test_run import checkpoint_of, forget_last_commit
 from tests.conftest import place
+from tests.frames import frame
 
 EACH_BATCH = """
     pipeline: own
@@ -183,7 +184,7 @@ def module(tmp_path, monkeypatch) -> str:
 )
 def test_what_cannot_be_called_is_told_before_the_start(module, key, name, said):
     with pytest.raises(Fault) as raised:
-        Python(**{key: name}).prepare(None)
+        Python(**{key: name}).judge(None)
     assert raised.value.code == "PYTHON002"
     assert said in raised.value.message
     assert raised.value.keys == (key,)
@@ -191,7 +192,7 @@ def test_what_cannot_be_called_is_told_before_the_start(module, key, name, said)
 
 @pytest.mark.parametrize(("key", "name"), [("each_batch", "two"), ("foreach", "one"), ("foreach", "Rows")])
 def test_what_can_be_called_is_taken(module, key, name):
-    Python(**{key: f"{module}:{name}"}).prepare(None)
+    Python(**{key: f"{module}:{name}"}).judge(None)
 
 
 def test_an_error_of_the_function_names_the_line_of_the_user_and_not_of_a_library(module):
@@ -290,10 +291,10 @@ def test_a_class_gets_each_row_beside_another_sink_too(spark, module, tmp_path, 
     place(tmp_path / "writer_d.py", WRITER)
     sink = Python(foreach="writer_d:PerRow")
     monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", str(tmp_path))
-    sink.write(spark.createDataFrame([("a",), ("b",)], "value STRING").coalesce(1), batch(4))
+    sink.write(frame(spark, [("a",), ("b",)], "value STRING").coalesce(1), batch(4))
     assert lines_of(tmp_path / "rows.txt") == ["open 4", "a", "b", "close None"]
     with pytest.raises(Fault) as raised:
-        sink.write(spark.createDataFrame([("bad",)], "value STRING").coalesce(1), batch(5))
+        sink.write(frame(spark, [("bad",)], "value STRING").coalesce(1), batch(5))
     assert raised.value.message == "`writer_d:PerRow` fails at writer_d.py:27: ValueError: a bad row"
     assert "close a bad row" in lines_of(tmp_path / "rows.txt")
 

@@ -16,6 +16,7 @@ from penstock.sinks import Delta, Iceberg, Postgres
 from penstock.sinks.batch import Batch
 from penstock.sinks.ledger import InMemory
 from penstock.sinks.sink import SinkSpec
+from tests.frames import frame
 
 if TYPE_CHECKING:
     import psycopg
@@ -101,8 +102,9 @@ class Upserts:
 
     def __call__(self, *rows: tuple[Any, ...], schema: str = SCHEMA, again: bool = False, **keys: Any) -> None:
         """One batch; `again` gives it the number of the batch before, as after a crash."""
-        made = self.spark.createDataFrame(list(rows), schema)
+        made = frame(self.spark, rows, schema)
         sink = self.target.sink(**{"keys": ["id"]} | keys)
+        sink.judge(made)
         sink.prepare(made)
         number = self.batches - 1 if again else self.batches
         sink.write(made, Batch("upserts", "the-query", "out", number, put_aside=_refuse, ledger=InMemory()))
@@ -110,7 +112,11 @@ class Upserts:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        return sorted(self.target.rows(), key=repr)
+        return in_order(*self.target.rows())
+
+
+def in_order(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=repr)
 
 
 def _refuse(rows: object) -> None:
@@ -122,67 +128,77 @@ def upsert(request: pytest.FixtureRequest, engine: Engine) -> Upserts:
     return Upserts(request.param(request), engine.session({"spark.sql.shuffle.partitions": "2"}))
 
 
-def test_new_keys_are_inserted_known_ones_updated_and_a_null_is_a_key_like_any_other(upsert: Upserts) -> None:
-    upsert((1, "one", 1), (2, "two", 1), (None, "none", 1))
-    upsert((2, "zwei", 0), (3, "drei", 0), (None, "keins", 0))
-    assert upsert.rows == [(1, "one", 1), (2, "zwei", 0), (3, "drei", 0), (None, "keins", 0)]
-
-
-def test_a_batch_that_is_run_again_changes_nothing(upsert: Upserts) -> None:
-    upsert((1, "one", 1))
-    upsert((1, "uno", 1), (2, "due", 1))
-    # It cannot happen that a batch holds other rows when it is run again: here they show that none was written.
-    upsert((1, "changed", 1), (3, "new", 1), again=True)
-    assert upsert.rows == [(1, "uno", 1), (2, "due", 1)]
-    upsert((3, "tre", 1))
-    assert upsert.rows == [(1, "uno", 1), (2, "due", 1), (3, "tre", 1)]
-
-
-def test_the_greatest_wins_among_rows_of_one_key_in_whatever_order_they_stand(upsert: Upserts) -> None:
+def test_keys_alone(upsert: Upserts) -> None:
+    """One table for what `keys` alone mean, a key or a few for each: a new table for each would take minutes."""
     upsert(
-        (1, "old", 1), (1, "new", 2), (2, "new", 2), (2, "old", 1), (3, "none", None), (3, "some", 1),
-        (None, "old", 1), (None, "new", 2), latest_by="at",
+        (1, "one", 1), (2, "two", 1), (None, "none", 1),
+        (11, "one", 1), (21, "one", 1), (31, "one", 1),
     )  # fmt: skip
-    assert upsert.rows == [(1, "new", 2), (2, "new", 2), (3, "some", 1), (None, "new", 2)]
+    upsert((2, "zwei", 0), (3, "drei", 0), (None, "keins", 0), (11, "uno", 1), (12, "due", 1))
+    kept = [(1, "one", 1), (2, "zwei", 0), (3, "drei", 0), (None, "keins", 0)]
+    """New keys are inserted, known ones updated, and a null is a key like any other."""
+    again = [(11, "uno", 1), (12, "due", 1)]
+    others = [(21, "one", 1), (31, "one", 1)]
 
-
-def test_an_older_row_does_not_overwrite_a_newer_one(upsert: Upserts) -> None:
-    upsert((1, "new", 5), (2, "new", 5), (3, "new", 5), (4, "new", None), (5, "new", None), latest_by="at")
-    upsert((1, "older", 4), (2, "same", 5), (3, "none", None), (4, "dated", 1), (5, "none", None), latest_by="at")
-    assert upsert.rows == [
-        (1, "new", 5), (2, "same", 5), (3, "new", 5), (4, "dated", 1), (5, "none", None),
-    ]  # fmt: skip
-
-
-def test_two_rows_of_one_key_are_refused_where_nothing_says_which_wins(upsert: Upserts) -> None:
-    upsert((1, "one", 1))
-    for twice in ((1, "a", 1), (1, "b", 2)), ((7, "a", 1), (7, "a", 1)), ((None, "a", 1), (None, "b", 1)):
+    # It cannot happen that a batch holds other rows when it is run again: here they show that none was written.
+    upsert((11, "changed", 1), (13, "new", 1), again=True)
+    for twice in ((31, "a", 1), (31, "b", 2)), ((37, "a", 1), (37, "a", 1)), ((None, "a", 1), (None, "b", 1)):
         with pytest.raises(Fault) as raised:
-            upsert(*twice, (9, "other", 1))
+            upsert(*twice, (39, "other", 1))
         assert raised.value.code == "SINK005"
         assert raised.value.keys == ("keys",)
         assert f"2 rows of the key id={twice[0][0]}" in raised.value.message
-    assert upsert.rows == [(1, "one", 1)]
-    upsert((1, "uno", 1), (9, "other", 1))
-    assert upsert.rows == [(1, "uno", 1), (9, "other", 1)]
+    for schema, keys, at in UNFIT:
+        with pytest.raises(Fault) as raised:
+            upsert(schema=schema, **keys)
+        assert raised.value.code == upsert.target.unfit
+        assert at is None or raised.value.keys[0] == at
+    assert upsert.rows == in_order(*kept, *again, *others), "what is run again or refused changes nothing"
+
+    upsert((13, "tre", 1), (31, "uno", 1), (39, "other", 1))
+    # Columns that the rows do not have keep what they hold.
+    upsert((21, 2), (22, 2), schema="id BIGINT, at INT")
+    others = [(21, "one", 2), (22, None, 2), (31, "uno", 1), (39, "other", 1)]
+    assert upsert.rows == in_order(*kept, *again, (13, "tre", 1), *others)
 
 
-def test_a_row_may_delete_its_key(upsert: Upserts) -> None:
+UNFIT: list[tuple[str, dict[str, Any], str | None]] = [
+    ("id BIGINT, name STRING, more INT", {}, None),
+    ("name STRING, at INT", {}, "keys"),
+    ("id BIGINT, name STRING", {"latest_by": "at"}, "latest_by"),
+]
+"""Rows that do not fit: their columns, the keys of the sink, and the one that is at fault."""
+
+
+def test_the_greatest_wins_in_whatever_order_rows_stand_and_whichever_batch_they_come_in(upsert: Upserts) -> None:
+    upsert(
+        (1, "old", 1), (1, "new", 2), (2, "new", 2), (2, "old", 1), (3, "none", None), (3, "some", 1),
+        (None, "old", 1), (None, "new", 2),
+        (11, "new", 5), (12, "new", 5), (13, "new", 5), (14, "new", None), (15, "new", None), latest_by="at",
+    )  # fmt: skip
+    upsert((11, "older", 4), (12, "same", 5), (13, "none", None), (14, "dated", 1), (15, "none", None), latest_by="at")
+    assert upsert.rows == in_order(
+        (1, "new", 2), (2, "new", 2), (3, "some", 1), (None, "new", 2),
+        (11, "new", 5), (12, "same", 5), (13, "new", 5), (14, "dated", 1), (15, "none", None),
+    )  # fmt: skip
+
+
+def test_a_row_may_delete_its_key_which_may_come_back_in_the_same_batch(upsert: Upserts) -> None:
     feed: dict[str, Any] = {"delete_when": "name = 'gone'", "latest_by": "at"}
-    upsert((1, "one", 1), (2, "two", 5), (3, "three", 1), (None, "none", 1), (9, "gone", 1), **feed)
-    assert upsert.rows == [(1, "one", 1), (2, "two", 5), (3, "three", 1), (None, "none", 1)]
-    upsert((1, "gone", 2), (2, "gone", 4), (None, "gone", 1), (8, "gone", 1), (3, None, 2), **feed)
-    assert upsert.rows == [(2, "two", 5), (3, None, 2)]
-
-
-def test_a_key_may_be_deleted_and_inserted_in_one_batch(upsert: Upserts) -> None:
-    feed: dict[str, Any] = {"delete_when": "name = 'gone'", "latest_by": "at"}
-    upsert((1, "one", 1), (2, "two", 1), **feed)
-    upsert((1, "back", 3), (1, "gone", 2), (2, "gone", 3), (2, "changed", 2), **feed)
-    assert upsert.rows == [(1, "back", 3)]
+    upsert(
+        (1, "one", 1), (2, "two", 5), (3, "three", 1), (None, "none", 1), (9, "gone", 1),
+        (11, "one", 1), (12, "two", 1), **feed,
+    )  # fmt: skip
+    later = [(11, "one", 1), (12, "two", 1)]
+    assert upsert.rows == in_order((1, "one", 1), (2, "two", 5), (3, "three", 1), (None, "none", 1), *later)
+    upsert(
+        (1, "gone", 2), (2, "gone", 4), (None, "gone", 1), (8, "gone", 1), (3, None, 2),
+        (11, "back", 3), (11, "gone", 2), (12, "gone", 3), (12, "changed", 2), **feed,
+    )  # fmt: skip
+    assert upsert.rows == in_order((2, "two", 5), (3, None, 2), (11, "back", 3))
     # A deleted key leaves no trace, so an older row of it is new to the table.
-    upsert((2, "older", 1), **feed)
-    assert upsert.rows == [(1, "back", 3), (2, "older", 1)]
+    upsert((12, "older", 1), **feed)
+    assert upsert.rows == in_order((2, "two", 5), (3, None, 2), (11, "back", 3), (12, "older", 1))
 
 
 def test_several_columns_may_be_the_key(upsert: Upserts) -> None:
@@ -199,29 +215,6 @@ def test_names_may_hold_anything(upsert: Upserts) -> None:
     upsert((1, "x", 1), (2, "x", 1), schema=schema, **keys)
     upsert((1, "x", 2), (1, "x", 1), (2, "x", 9), schema=schema, **keys)
     assert upsert.rows == [(1, "x", 2)]
-
-
-def test_columns_that_the_rows_do_not_have_keep_what_they_hold(upsert: Upserts) -> None:
-    upsert((1, "one", 1))
-    upsert((1, 2), (2, 2), schema="id BIGINT, at INT")
-    assert upsert.rows == [(1, "one", 2), (2, None, 2)]
-
-
-@pytest.mark.parametrize(
-    ("schema", "keys", "at"),
-    [
-        ("id BIGINT, name STRING, more INT", {}, None),
-        ("name STRING, at INT", {}, "keys"),
-        ("id BIGINT, name STRING", {"latest_by": "at"}, "latest_by"),
-    ],
-)
-def test_rows_that_do_not_fit_are_refused(upsert: Upserts, schema: str, keys: dict[str, Any], at: str | None) -> None:
-    upsert((1, "one", 1))
-    with pytest.raises(Fault) as raised:
-        upsert(schema=schema, **keys)
-    assert raised.value.code == upsert.target.unfit
-    assert at is None or raised.value.keys[0] == at
-    assert upsert.rows == [(1, "one", 1)]
 
 
 MakeSink = Callable[..., SinkSpec]

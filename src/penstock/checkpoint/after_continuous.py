@@ -18,6 +18,9 @@ def complete(storage: Storage, checkpoint_folder: str) -> None:
     if newest is None:
         return
     file = join(checkpoint_folder, "offsets", str(newest))
-    version, said, *offsets = storage.read_text(file).split("\n")
-    if not said:
+    version, *lines = storage.read_text(file).split("\n")
+    if not lines:
+        return  # the file is cut off: Spark refuses it by name
+    said, *offsets = lines
+    if not said and offsets:
         storage.write_text(file, "\n".join((version, _METADATA, *offsets)))

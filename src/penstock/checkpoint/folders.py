@@ -41,3 +41,25 @@ def generations_in(storage: Storage, query_folder: str) -> tuple[int, ...]:
             if entry.name.endswith(_MANIFEST) and entry.name.removesuffix(_MANIFEST).isdigit()
         )
     )
+
+
+def unclaimed_in(storage: Storage, query_folder: str) -> tuple[int, ...]:
+    """The generations that were started and have no manifest any more, oldest first."""
+    entries = storage.entries(query_folder)
+    known = {entry.name for entry in entries}
+    return tuple(
+        sorted(
+            int(entry.name)
+            for entry in entries
+            if entry.is_folder
+            and entry.name.isdigit()
+            and f"{entry.name}{_MANIFEST}" not in known
+            and storage.entries(join(entry.path, "offsets"))
+        )
+    )
+
+
+def last_number(storage: Storage, query_folder: str) -> int:
+    """The highest number that a generation has, or a folder that was never started; 0 if there is none."""
+    names = (entry.name.removesuffix(_MANIFEST) for entry in storage.entries(query_folder))
+    return max((int(name) for name in names if name.isdigit()), default=0)

@@ -42,6 +42,26 @@ def held(spark: SparkSession, folder: Path, pipeline: str) -> Iterator[None]:
             unlock()
 
 
+@contextmanager
+def held_without_spark(folder: Path, pipeline: str) -> Iterator[None]:
+    """Holds a pipeline's lock for a command that starts no JVM. Raises UserError when another process has it."""
+    require_free(folder, pipeline)
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody had it a moment ago
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{pipeline}.lock"
+    with file.open("a+b") as handle:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(_taken(pipeline, _holder(file))) from None
+        file.with_suffix(".pid").write_text(str(os.getpid()), encoding="utf-8")
+        yield
+
+
 def require_free(folder: Path, pipeline: str) -> None:
     """Raises UserError when another process runs the pipeline: known at once, before Spark is started.
 

@@ -36,6 +36,8 @@ def checkpoint(storage: Storage, query_folder: str, query: str) -> CheckpointFac
         last_offset=newest_batch(storage, join(path, "offsets")),
         last_commit=newest_batch(storage, join(path, "commits")),
         read_files=tuple(read_files(storage, path)),
+        recorded=born.recorded,
+        is_started=born.is_started,
     )
 
 

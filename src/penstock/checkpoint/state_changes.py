@@ -33,9 +33,9 @@ class Change:
     severity: Severity = "error"
 
 
-def state_changes(step: str, before: ProcessorState, now: ProcessorState) -> Iterator[Change]:
-    """What Spark would refuse in the first batch, or take and lose something by."""
-    anew = f"begin a new checkpoint: give the step `{step}` a new name"
+def state_changes(step: str, before: ProcessorState, now: ProcessorState, command: str = "") -> Iterator[Change]:
+    """What Spark would refuse in the first batch, or take and lose something by. `command` begins a new checkpoint."""
+    anew = f"begin a new checkpoint: {f'`{command}`' if command else f'give the step `{step}` a new name'}"
     if before.time != now.time:
         message = f"the checkpoint of `{step}` was born with `time: {before.time}`, and it is `{now.time}` now"
         yield Change("STATE004", message, f"set `time: {before.time}`, or {anew}", ("time",))

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.checkpoint.read import newest_text
 from penstock.facts.stored import ProcessorState, StateVariable
+from penstock.problems import Problem, UserError
 from penstock.query.state_store import ENCODING
 from penstock.storage.storage import Storage, join
 
@@ -19,8 +20,13 @@ _KINDS = {"ValueState": "value", "ListState": "list", "MapState": "map"}
 
 
 def processor_states(storage: Storage, checkpoint: str) -> tuple[ProcessorState, ...]:
-    """The state of each `process` step of a query, by the number of its operator. Empty before the first batch."""
+    """The state of each `process` step of a query, by the number of its operator. Empty before the first batch.
+
+    Raises UserError if a file of the state is damaged.
+    """
     operators = [entry for entry in storage.entries(join(checkpoint, "state")) if entry.name.isdigit()]
+    if not operators:
+        return ()
     encoding = _encoding(storage, checkpoint)
     found = (_processor_state(storage, entry.path, encoding) for entry in sorted(operators, key=lambda e: int(e.name)))
     return tuple(state for state in found if state)
@@ -32,7 +38,14 @@ def _processor_state(storage: Storage, operator: str, encoding: str) -> Processo
     if not batches:
         return None
     newest = max(batches, key=lambda entry: int(entry.name))
-    said = json.loads(storage.read_text(newest.path).partition("\n")[2])
+    try:
+        said = json.loads(storage.read_text(newest.path).partition("\n")[2])
+    except ValueError as error:
+        raise UserError(
+            Problem("FAILURE001", f"the checkpoint file `{newest.path}` cannot be read: {error}",
+                    "restore that file from a backup. Without one, move the folder of the checkpoint away: the query"
+                    " then starts without state")
+        ) from None  # fmt: skip
     if said["operatorInfo"]["operatorName"] not in _OPERATORS:
         return None
     properties = json.loads(said["operatorPropertiesJson"])
@@ -75,9 +88,12 @@ def _encoding(storage: Storage, checkpoint: str) -> str:
     text = newest_text(storage, checkpoint, "offsets")
     if text is None:
         return "unsaferow"
-    # Continuous Processing leaves the second line empty.
-    _, said, *_ = text.splitlines()
-    return str(json.loads(said or "{}").get("conf", {}).get(ENCODING, "unsaferow"))
+    # Continuous Processing leaves the second line empty. A file that is cut off is refused by Spark, by its name.
+    try:
+        said = json.loads("".join(text.splitlines()[1:2]) or "{}")
+    except ValueError:
+        return "unsaferow"
+    return str(said.get("conf", {}).get(ENCODING, "unsaferow"))
 
 
 class _Family:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.sinks.ledger import InMemory, Ledger
+from penstock.sinks.ledger import InMemory, Ledger, is_done
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ class Batch:
         runs again: what it does must stand that.
         """
         key = f"{self.sink}/{name}"
-        if self.ledger.done(key) >= self.number:
+        if is_done(self.ledger, key, self.number):
             return False
         action()
         self.ledger.note(key, self.number)

@@ -6,6 +6,11 @@ from penstock.codes import Code
 
 CODES: tuple[Code, ...] = (
     Code(
+        "CHECKPOINT026",
+        "The output of a query cannot be emptied",
+        "`--empty-output` empties local folders, Delta tables at local paths and PostgreSQL tables.",
+    ),
+    Code(
         "DELTA002",
         "Rows do not fit into a Delta table",
         "The sink names a column that the rows do not have, the table lacks a column of the rows or needs one that they"
@@ -79,9 +84,10 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         "LEDGER001",
-        "A note of a batch cannot be kept or read",
-        "Where a sink has no ledger of its own, Penstock notes in the checkpoint which batch is done. Without the notes"
-        " it would not know, after a crash, what was written already.",
+        "The ledger of a sink cannot be used",
+        "A ledger notes which batch a sink has, in the sink itself or in the checkpoint. Without it Penstock would not"
+        " know, after a crash, what was written already. A ledger that is ahead of the query belongs to another"
+        " checkpoint: the query would take new batches for written, and their rows would be lost.",
     ),
     Code(
         "POSTGRES003",

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.stores import Store, folder_store, table_store
 from penstock.lakes.tables import TableText, full_name
 from penstock.notation.paths import PathText
 from penstock.notation.sql_text import quoted
 from penstock.problems import Fault
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
+from penstock.sinks.held import CANNOT_EMPTY, Holding, StorageFor, empty_folder, held_by_delta
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, in_a_lake
 from penstock.spark_internals import is_delta_table
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructField
 
     from penstock.sinks.batch import Batch
 
@@ -70,18 +73,29 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
         return ("delta",)
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return (*folder_store(self.path, "delta"), *table_store(self.table))
+
+    @property
     def declared_capabilities(self) -> SinkCapabilities:
         return in_a_lake(self.capabilities, self.writes)
 
-    def prepare(self, rows: DataFrame) -> None:
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        path = self.path or _location(spark, self.table or "")
+        storage = storage_for(path) if path else None
+        return held_by_delta(storage, path, query_id) if path and storage else None
+
+    def empty(self, storage_for: StorageFor) -> None:
+        if self.path is None:
+            raise Fault(CANNOT_EMPTY, f"the table {self.table} is in a catalog of Spark",
+                        f"run `DELETE FROM {self.table}` in Spark, then use `--keep-output`", ("table",))  # fmt: skip
+        empty_folder(storage_for, self.path)
+
+    def judge(self, rows: DataFrame) -> None:
         spark = rows.sparkSession
         lake_sql.require_columns(rows, self, self.partition_by, _UNFIT)
         target = self._target(spark)
         if not self._exists(spark):
-            properties = {key: to_option(value) for key, value in self.table_properties.items()}
-            partitions = [quoted(name) for name in self.partition_by]
-            with lake_sql.refusals_as("DELTA003", f"the Delta table {target} cannot be made", _REFUSED):
-                spark.sql(lake_sql.create(target, rows.schema, "delta", partitions, properties))
             return
         with lake_sql.refusals_as("DELTA003", f"{target} cannot be opened as a Delta table", _REFUSED):
             detail = spark.sql(f"DESCRIBE DETAIL {target}").select("format", "partitionColumns").collect()[0]
@@ -96,7 +110,17 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
             has = ", ".join(f"`{name}`" for name in detail.partitionColumns) or "no column"
             raise Fault(_UNFIT, f"the table {target} is partitioned by {has}",
                         "name the same columns, or leave `partition_by` out", ("partition_by",))  # fmt: skip
-        self._fit(rows)
+        self._new_columns(rows)
+
+    def prepare(self, rows: DataFrame) -> None:
+        spark = rows.sparkSession
+        if self._exists(spark):
+            return
+        target = self._target(spark)
+        properties = {key: to_option(value) for key, value in self.table_properties.items()}
+        partitions = [quoted(name) for name in self.partition_by]
+        with lake_sql.refusals_as("DELTA003", f"the Delta table {target} cannot be made", _REFUSED):
+            spark.sql(lake_sql.create(target, rows.schema, "delta", partitions, properties))
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         # Spark's own sink notes the query id by itself, under the same name as `write` does.
@@ -106,18 +130,21 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
     def write(self, rows: DataFrame, batch: Batch) -> None:
         spark = rows.sparkSession
         if not self._exists(spark) or self.batch_sql is not None:
+            self.judge(rows)
             self.prepare(rows)
         if self.writes == "upsert":
+            if self.merge_schema:  # an append lets Delta add the columns in the commit that needs them; MERGE does not
+                self._widen(rows)
             note = "spark.databricks.delta.write.txn"
             settings = {f"{note}AppId": batch.query_id, f"{note}Version": str(batch.number)}
-            with lake_sql.misfits_as(_UNFIT, self._target(spark)):
+            with lake_sql.misfits_as(_UNFIT, self._target(spark), lambda: self._new_columns(rows)):
                 lake_sql.run_merge(rows, self._target(spark), self, settings)
             return
         options = given_options(self) | {"txnAppId": batch.query_id, "txnVersion": str(batch.number)}
         writer = rows.write.format("delta").mode(self.writes).options(**options)
         if self.overwrite_schema and self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
-        with lake_sql.misfits_as(_UNFIT, self._target(spark)):
+        with lake_sql.misfits_as(_UNFIT, self._target(spark), lambda: self.overwrite_schema or self._new_columns(rows)):
             if self.path is not None:
                 writer.save(self.path)
             else:
@@ -132,15 +159,26 @@ class Delta(SinkSpec, TableWrites, WithSparkOptions):
             return spark.catalog.tableExists(self._target(spark))
         return is_delta_table(spark, self.path)
 
-    def _fit(self, rows: DataFrame) -> None:
+    def _new_columns(self, rows: DataFrame) -> list[StructField]:
+        """The columns that the table lacks and may get. Raises Fault if it may not."""
+        target = self._target(rows.sparkSession)
+        has = rows.sparkSession.table(target).schema
+        return lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
+
+    def _widen(self, rows: DataFrame) -> None:
         """Lets the table get the columns that it lacks, if it may. Raises Fault."""
         spark = rows.sparkSession
         target = self._target(spark)
-        has = spark.table(target).schema
-        new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
-        if new:
+        if new := self._new_columns(rows):
             with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns", _WIDEN):
                 spark.sql(lake_sql.add_columns(target, new))
+
+
+def _location(spark: SparkSession | None, table: str) -> str | None:
+    """Where a table of the catalog is kept; None without Spark, or if there is no such table."""
+    if spark is None or not spark.catalog.tableExists(full_name(spark, table)):
+        return None
+    return str(spark.sql(f"DESCRIBE DETAIL {full_name(spark, table)}").select("location").collect()[0][0])
 
 
 def _wrong(message: str) -> PydanticCustomError:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store, folder_store
 from penstock.formats.any import AnyWriteFormat
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
+from penstock.sinks.held import Holding, StorageFor, empty_folder, held_by_folder
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import given_options, spark_option
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -42,6 +45,17 @@ class Files(SinkSpec):
         skips_batches=True,
     )
     example: ClassVar[str] = "{of: counts, type: files, path: out/counts, format: parquet, partition_by: [day]}"
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return folder_store(self.path)
+
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        storage = storage_for(self.path)
+        return held_by_folder(storage, self.path) if storage else None
+
+    def empty(self, storage_for: StorageFor) -> None:
+        empty_folder(storage_for, self.path)
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         options = given_options(self) | given_options(self.format)

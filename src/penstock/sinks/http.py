@@ -130,7 +130,7 @@ class Http(SinkSpec, HttpAccess):
                         "start the server, or mend the address", ("proxy" if self.proxy else "url",)
                         ) from None  # fmt: skip
 
-    def prepare(self, rows: DataFrame) -> None:
+    def judge(self, rows: DataFrame) -> None:
         from pyspark.errors import AnalysisException
 
         self._address()

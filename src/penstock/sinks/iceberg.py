@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.stores import Store, table_store
 from penstock.lakes.tables import BATCH, QUERY_ID, TableText, full_name, parts_of, snapshots
 from penstock.notation.sql_text import quoted
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
+from penstock.sinks.held import Holding, StorageFor
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, in_a_lake
-from penstock.spark_internals import session_of
+from penstock.spark_internals import iceberg_table, session_of
 from penstock.spec import Option, WithSparkOptions, given_options, spark_option, to_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructField
 
     from penstock.sinks.batch import Batch
 
@@ -94,22 +98,36 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         return ("iceberg",)
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return table_store(self.table)
+
+    @property
     def declared_capabilities(self) -> SinkCapabilities:
-        return in_a_lake(self.capabilities, self.writes)
+        able = in_a_lake(self.capabilities, self.writes)
+        # Iceberg's own sink cannot add a column: the table would have to get it before the first batch has succeeded.
+        return replace(able, native=False) if self.merge_schema else able
+
+    def judge(self, rows: DataFrame) -> None:
+        lake_sql.require_columns(rows, self, [column_of(partition) for partition in self.partition_by], _UNFIT)
+        if self._exists(rows.sparkSession):
+            self._new_columns(rows)
+
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        if spark is None:
+            return None
+        target = full_name(spark, self.table)
+        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found", _REFUSED):
+            if not spark.catalog.tableExists(target):
+                return Holding(is_there=False)
+            newest = _newest_batch(spark, target, query_id)
+            return Holding(newest if newest >= 0 else None, str(iceberg_table(spark, target).uuid()))
 
     def prepare(self, rows: DataFrame) -> None:
         spark = rows.sparkSession
-        lake_sql.require_columns(rows, self, [column_of(partition) for partition in self.partition_by], _UNFIT)
         target = full_name(spark, self.table)
-        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found or made", _REFUSED):
-            if not spark.catalog.tableExists(target):
+        if not self._exists(spark):
+            with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be made", _REFUSED):
                 self._create(spark, target, rows)
-                return
-            has = spark.table(target).schema
-        new = lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
-        if new:
-            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns", _WIDEN):
-                spark.sql(lake_sql.add_columns(target, new))
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         return (
@@ -122,19 +140,41 @@ class Iceberg(SinkSpec, TableWrites, WithSparkOptions):
         spark = rows.sparkSession
         target = full_name(spark, self.table)
         if self.batch_sql is not None or not spark.catalog.tableExists(target):
+            self.judge(rows)
             self.prepare(rows)
         if _newest_batch(spark, target, batch.query_id) >= batch.number:
             return
+        if self.merge_schema:
+            self._widen(rows)
         # As settings, for an option's name loses its upper case on the way, and Iceberg's own sink would not know it.
         prefix = "spark.sql.iceberg.snapshot-property."
         note = {f"{prefix}{QUERY_ID}": batch.query_id, f"{prefix}{BATCH}": str(batch.number)}
-        with lake_sql.misfits_as(_UNFIT, target):
+        with lake_sql.misfits_as(_UNFIT, target, lambda: self._new_columns(rows)):
             if self.writes == "upsert":
                 lake_sql.run_merge(rows, target, self, note)
                 return
             writer = rows.writeTo(target).options(**given_options(self))
             with lake_sql.settings_for(spark, note):
                 writer.append() if self.writes == "append" else writer.overwrite(lit(True))
+
+    def _exists(self, spark: SparkSession) -> bool:
+        target = full_name(spark, self.table)
+        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be found", _REFUSED):
+            return spark.catalog.tableExists(target)
+
+    def _new_columns(self, rows: DataFrame) -> list[StructField]:
+        """The columns that the table lacks and may get. Raises Fault if it may not."""
+        target = full_name(rows.sparkSession, self.table)
+        with lake_sql.refusals_as("ICEBERG003", f"the Iceberg table {target} cannot be read", _REFUSED):
+            has = rows.sparkSession.table(target).schema
+        return lake_sql.missing_columns(target, has, rows.schema, _UNFIT, may_add=self.merge_schema)
+
+    def _widen(self, rows: DataFrame) -> None:
+        """Lets the table get the columns that it lacks, if it may. Raises Fault."""
+        target = full_name(rows.sparkSession, self.table)
+        if new := self._new_columns(rows):
+            with lake_sql.refusals_as(_UNFIT, f"the table {target} cannot get new columns", _WIDEN):
+                rows.sparkSession.sql(lake_sql.add_columns(target, new))
 
     def _create(self, spark: SparkSession, target: str, rows: DataFrame) -> None:
         *namespace, _ = parts_of(self.table)

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.stores import Store
 from penstock.notation.references import Mask
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
+from penstock.sinks.held import Holding, StorageFor
 from penstock.sinks.jdbc_ledger import ATTEMPT, PARTITION, RUN, Database, JdbcStaged
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.spec import WithSparkOptions, given_options, spark_option
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.sinks.batch import Batch
 
@@ -92,22 +94,31 @@ class Jdbc(SinkSpec, WithSparkOptions):
         return ("postgresql",) if self.url.startswith("jdbc:postgresql:") else ()
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return (Store("relation", self.table, self.url),)
+
+    @property
     def declared_capabilities(self) -> SinkCapabilities:
         return self.capabilities if self.ledger else replace(self.capabilities, guarantee=_AT_LEAST_ONCE)
 
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        if spark is None or not self.ledger:
+            return None
+        return Holding(self._database(spark).newest(query_id, sink))
+
+    def judge(self, rows: DataFrame) -> None:
+        _fitting(rows.columns, self._database(rows.sparkSession).columns(), self.table)
+
     def prepare(self, rows: DataFrame) -> None:
-        database = self._database(rows)
-        columns = database.columns()
-        _fitting(rows.columns, columns, self.table)
         if self.ledger:
-            database.ensure_ledger()
+            self._database(rows.sparkSession).ensure_ledger()
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         from pyspark.sql.functions import lit, spark_partition_id, udf
 
         if self.batch_sql is not None:
-            self.prepare(rows)  # its columns are not known before
-        database = self._database(rows)
+            self.prepare(rows)  # not called before the start
+        database = self._database(rows.sparkSession)
         target = _fitting(rows.columns, database.columns(), self.table)
         if not self.ledger:
             database.append(rows.toDF(*target), self.table)
@@ -127,10 +138,10 @@ class Jdbc(SinkSpec, WithSparkOptions):
         secrets = in_url | ({self.password} if self.password else set())
         return Mask(secrets, {secret: secret for secret in secrets})(text)
 
-    def _database(self, rows: DataFrame) -> Database:
+    def _database(self, spark: SparkSession) -> Database:
         driver = next((name for start, name in _DRIVERS.items() if self.url.startswith(start)), None)
         known = {"driver": driver} if driver else {}
-        return Database(rows.sparkSession, known | given_options(self), self.table, self.ledger_schema, self.hidden)
+        return Database(spark, known | given_options(self), self.table, self.ledger_schema, self.hidden)
 
 
 def _fitting(names: list[str], known: list[str], table: str) -> list[str]:

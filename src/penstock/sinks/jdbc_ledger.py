@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import spark_internals
 from penstock.problems import Fault
+from penstock.sinks.ledger import is_noted
 from penstock.spark_internals import JavaError, JvmError, java_exception
 
 if TYPE_CHECKING:
@@ -90,7 +91,15 @@ class Database:
 
     def has(self, batch: Batch) -> bool:
         with self._connected() as connection:
-            return self._newest(connection, batch) >= batch.number
+            return is_noted(
+                self._newest(connection, batch.query_id, batch.sink), batch.number, f"the ledger `{self._ledger}`"
+            )
+
+    def newest(self, query_id: str, sink: str) -> int | None:
+        """The newest batch in the ledger; None if there is none, or no ledger."""
+        with self._connected() as connection:
+            newest = self._newest(connection, query_id, sink) if self._is_there(connection) else -1
+            return newest if newest >= 0 else None
 
     def append(self, rows: DataFrame, table: str) -> None:
         with self._refusals():
@@ -144,7 +153,7 @@ class Database:
             *this,
             batch.number,
         )
-        if not moved and self._newest(connection, batch) < 0:
+        if not moved and self._newest(connection, *this) < 0:
             moved = _run(
                 connection, f"INSERT INTO {self._ledger} (query_id, sink, batch) VALUES (?, ?, ?)", *this, batch.number
             )
@@ -165,11 +174,11 @@ class Database:
         finally:
             statement.close()
 
-    def _newest(self, connection: Any, batch: Batch) -> int:
+    def _newest(self, connection: Any, query_id: str, sink: str) -> int:
         """The newest batch in the ledger; -1 if there is none."""
         statement = connection.prepareStatement(f"SELECT batch FROM {self._ledger} WHERE {_THIS}")
         try:
-            _bind(statement, (batch.query_id, batch.sink))
+            _bind(statement, (query_id, sink))
             found = statement.executeQuery()
             return int(found.getLong(1)) if found.next() else -1
         finally:

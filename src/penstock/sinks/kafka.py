@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from penstock.connections.kafka import KafkaAddress, require_address
 from penstock.connections.kafka_cluster import Cluster
 from penstock.connections.kafka_options import BATCH_BYTES, LINGER, chosen_by, session_setting
+from penstock.facts.stores import Store
 from penstock.formats.messages import (
     JsonMessageWrite,
     RawMessageWrite,
@@ -131,6 +132,11 @@ class Kafka(SinkSpec, KafkaAddress):
         return ("avro", "kafka") if "avro" in formats else ("kafka",)
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        named = (self.topic, self.dead_letter_topic)
+        return self.topic_stores([topic for topic in named if topic is not None], self.connection)
+
+    @property
     def session_choices(self) -> frozenset[str]:
         given = {LINGER: self.linger, BATCH_BYTES: self.batch_bytes}
         return frozenset(session_setting(option) for option, value in given.items() if value is None)
@@ -154,7 +160,7 @@ class Kafka(SinkSpec, KafkaAddress):
             raise Fault("KAFKA003", f"the topic `{self.topic}` is not there, and the broker makes none by itself",
                         "make it, or mend its name", ("topic",))  # fmt: skip
 
-    def prepare(self, rows: DataFrame) -> None:
+    def judge(self, rows: DataFrame) -> None:
         types = dict(rows.dtypes)
         for keys, name in self._named_columns():
             if name not in types:
@@ -169,13 +175,15 @@ class Kafka(SinkSpec, KafkaAddress):
             if types[name] not in ("string", "binary"):
                 raise Fault("KAFKA005", f"`{name}` is {types[name].upper()}, and a header takes STRING or BINARY",
                             "cast it in the step", ("headers", header))  # fmt: skip
-        columns = self._value_columns(rows)
+        columns = self.value_columns(rows)
         if not columns:
             raise Fault("KAFKA005", "no column is left for the value", "name its columns: `value: […]`")
         self.format.check(rows, columns)
         if self.key:
             self._key_writer(rows).check(rows, self.key)
-        self.encoded(rows)  # asks the registry, where there is one
+
+    def prepare(self, rows: DataFrame) -> None:
+        self.encoded(rows)  # registers the schema, where there is a registry
 
     @property
     def declared_capabilities(self) -> SinkCapabilities:
@@ -189,7 +197,7 @@ class Kafka(SinkSpec, KafkaAddress):
         from pyspark.sql.functions import array, col, concat, lit
 
         topics = (self.topic,) if self.topic is not None else ()
-        value = self.format.encoded(rows, self._value_columns(rows), RegistrySubject(topics))
+        value = self.format.encoded(rows, self.value_columns(rows), RegistrySubject(topics))
         topic = lit(self.topic) if self.topic is not None else col(quoted(self._topic_column))
         key = lit(None).cast("binary")
         if self.key:
@@ -217,7 +225,7 @@ class Kafka(SinkSpec, KafkaAddress):
     def _topic_column(self) -> str:
         return self.topic_column or _TOPIC
 
-    def _value_columns(self, rows: DataFrame) -> Sequence[str]:
+    def value_columns(self, rows: DataFrame) -> Sequence[str]:
         if self.value:
             return self.value
         apart = {*self.headers.values(), self.partition_column, None if self.topic else self._topic_column}

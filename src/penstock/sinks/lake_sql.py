@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -11,13 +11,13 @@ from uuid import uuid4
 from penstock.notation.sql_text import literal, quoted
 from penstock.problems import Fault, did_you_mean
 from penstock.sinks.upsert import DELETES, TableWrites, changes
-from penstock.spark_internals import JavaError, java_message
+from penstock.spark_internals import JavaError, java_message, thrown_by
 
 _CODE = re.compile(r"^\[[A-Z0-9_.]+\] ")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 def create(
@@ -118,15 +118,27 @@ def missing_columns(table: str, has: StructType, rows: StructType, code: str, *,
 
 
 @contextmanager
-def misfits_as(code: str, table: str) -> Iterator[None]:
-    """Tells what Spark's analyser says against a write as a Fault."""
-    from pyspark.errors import AnalysisException
+def misfits_as(code: str, table: str, look: Callable[[], object]) -> Iterator[None]:
+    """Tells what is said against a write as a Fault. `look` compares the columns, and raises one that names a column.
+
+    Columns are compared before a run and not before each batch: a table can lose one in between.
+    """
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except AnalysisException as error:
+    except (PySparkException, JavaError) as error:
+        try:
+            look()
+        except Fault as fault:
+            raise fault from error
+        except Exception:  # noqa: BLE001, S110 - what hinders the look must not hide the failure itself
+            pass
+        if not thrown_by(error)[0].is_a("org.apache.spark.sql.AnalysisException"):
+            raise
         raise Fault(code, f"the rows do not fit into the table {table}: {first_words(error)}",
-                    "change the rows in the step, or the table") from error  # fmt: skip
+                    "cast or rename the column in the step, or change it in the table with `ALTER TABLE`"
+                    ) from error  # fmt: skip
 
 
 @contextmanager
@@ -148,4 +160,18 @@ def first_words(error: Exception) -> str:
 
 
 def _column(field: StructField) -> str:
-    return f"{quoted(field.name)} {field.dataType.simpleString()}"
+    return f"{quoted(field.name)} {_type(field.dataType)}"
+
+
+def _type(data_type: DataType) -> str:
+    """A type as DDL. Spark's own `simpleString` leaves the names inside of a struct unquoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(data_type, StructType):
+        fields = (f"{quoted(field.name)}: {_type(field.dataType)}" for field in data_type.fields)
+        return f"STRUCT<{', '.join(fields)}>"
+    if isinstance(data_type, ArrayType):
+        return f"ARRAY<{_type(data_type.elementType)}>"
+    if isinstance(data_type, MapType):
+        return f"MAP<{_type(data_type.keyType)}, {_type(data_type.valueType)}>"
+    return data_type.simpleString()

@@ -46,7 +46,7 @@ class FileLedger:
             raise _unkept(path, error) from None
         except (ValueError, LookupError, TypeError):
             raise Fault("LEDGER001", f"`{path}` is no note of a batch",
-                        "put back the file from a backup; or delete it: then a batch may be written twice"
+                        "restore the file from a backup; or delete it: then the sink may get its last batch twice"
                         ) from None  # fmt: skip
 
     def note(self, name: str, number: int) -> None:
@@ -75,6 +75,27 @@ class InMemory:
 
     def note(self, name: str, number: int) -> None:
         self._done[name] = number
+
+
+def is_done(ledger: Ledger, name: str, number: int) -> bool:
+    """Was this very batch done under the name? Raises Fault if the ledger is ahead of the query."""
+    return is_noted(ledger.done(name), number, f"the ledger of `{name}`")
+
+
+def is_noted(newest: int, number: int, ledger: str) -> bool:
+    """Is the batch noted in a ledger whose newest batch is `newest`? Raises Fault if the ledger is ahead.
+
+    Batches are written one after the other, so a ledger never knows a batch beyond the one that is under way. One that
+    does belongs to another checkpoint: all batches up to its own would be taken for written, and never reach the sink.
+    """
+    if newest > number:
+        raise Fault(
+            "LEDGER001", f"{ledger} has batch {newest}, and the query is only at batch {number}: batches {number} to"
+            f" {newest} would not be written",
+            "restore the checkpoint and the sink from one backup; or delete that entry of the ledger, if the sink lacks"
+            " the rows of these batches",
+        )  # fmt: skip
+    return newest == number
 
 
 def _unkept(path: str, error: OSError) -> Fault:

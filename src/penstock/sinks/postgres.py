@@ -10,17 +10,21 @@ from pydantic import Field
 from penstock.connections.postgres import UsesPostgres
 from penstock.connections.postgres_names import TableName, TableText
 from penstock.crash_points import reached
+from penstock.facts.stores import Store
+from penstock.facts.worker_traceback import with_workers
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks import lake_sql
 from penstock.sinks import postgres_table as tables
+from penstock.sinks.held import Holding, StorageFor
 from penstock.sinks.postgres_merge import PostgresLedger, merge
 from penstock.sinks.postgres_staging import Staged, Staging, stage
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
 from penstock.sinks.upsert import TableWrites, modes_for, winners
+from penstock.spark_internals import thrown_by
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.sinks.batch import Batch
 
@@ -65,6 +69,10 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
         return replace(self.capabilities, output_modes=modes_for(self.writes))
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        return (Store("relation", self.table, self.url or "", self.connection),)
+
+    @property
     def _table(self) -> TableName:
         return TableName.parse(self.table)
 
@@ -77,17 +85,37 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
             if not self.create_table:
                 tables.find(connection, self._table)
 
-    def prepare(self, rows: DataFrame) -> None:
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        with self.connected() as connection:
+            found = connection.execute("SELECT to_regclass(%s)::oid", [self._table.quoted]).fetchone()
+            identity = found[0] if found else None
+            newest = self._ledger.newest(connection, query_id, sink)
+        return Holding(newest, None if identity is None else str(identity), identity is not None)
+
+    def empty(self, storage_for: StorageFor) -> None:
+        from psycopg import sql
+
+        with self.connected() as connection:
+            connection.execute(sql.SQL("DELETE FROM {}").format(self._table.identifier))
+
+    def judge(self, rows: DataFrame) -> None:
         self._require_columns(rows)
+        with self.connected() as connection:
+            if self.create_table and not tables.is_there(connection, self._table):
+                tables.require_creatable(connection, self._table, rows.schema)
+                return
+            tables.columns_for(tables.find(connection, self._table), rows.schema, self.keys)
+
+    def prepare(self, rows: DataFrame) -> None:
         with self.connected() as connection:
             if self.create_table:
                 tables.create(connection, self._table, rows.schema, self.keys)
-            tables.columns_for(tables.find(connection, self._table), rows.schema, self.keys)
             self._ledger.ensure(connection)
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         if self.batch_sql is not None:
-            self.prepare(rows)  # its columns are not known before
+            self.judge(rows)  # its columns are not known before
+            self.prepare(rows)
         with self.connected() as connection:
             if self._ledger.has(connection, batch):
                 return
@@ -112,11 +140,11 @@ class Postgres(SinkSpec, UsesPostgres, TableWrites):
         try:
             return stage(rows, staging, self.conninfo(), self.delete_when)
         except PythonException as error:
-            # All tries of a task have failed: if it was the connection, its last words say why.
-            lines = [line for line in str(error).splitlines() if line.startswith("psycopg.")]
-            if not lines:
-                raise
-            raise self.unreachable(lines[-1].partition(": ")[2]) from None
+            # All tries of a task have failed: if it was the connection, what the worker raised says why.
+            for raised in with_workers(thrown_by(error)):
+                if raised.python and raised.classes[0].startswith("psycopg."):
+                    raise self.unreachable(raised.message) from error
+            raise
 
     def _require_columns(self, rows: DataFrame) -> None:
         for key, names in (("keys", self.keys), ("latest_by", filter(None, [self.latest_by]))):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.problems import Fault
+from penstock.sinks.ledger import is_noted
 from penstock.sinks.postgres_staging import MARK, Staged, Staging
 from penstock.sinks.postgres_table import Target, lock
 from penstock.sinks.upsert import DELETES
@@ -63,8 +64,22 @@ class PostgresLedger:
     def has(self, connection: psycopg.Connection, batch: Batch) -> bool:
         from psycopg import sql
 
-        query = sql.SQL("SELECT 1 FROM {} WHERE query_id = %s AND sink = %s AND batch >= %s").format(self.identifier)
-        return connection.execute(query, [batch.query_id, batch.sink, batch.number]).fetchone() is not None
+        query = sql.SQL("SELECT batch FROM {} WHERE query_id = %s AND sink = %s").format(self.identifier)
+        newest = connection.execute(query, [batch.query_id, batch.sink]).fetchone()
+        return newest is not None and is_noted(int(newest[0]), batch.number, f"the ledger `{self.schema}.{_LEDGER}`")
+
+    def newest(self, connection: psycopg.Connection, query_id: str, sink: str) -> int | None:
+        """The newest batch that is noted; None if there is none, or no ledger."""
+        from psycopg import sql
+
+        there = connection.execute(
+            "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s", [self.schema, _LEDGER]
+        ).fetchone()
+        if there is None:
+            return None
+        query = sql.SQL("SELECT batch FROM {} WHERE query_id = %s AND sink = %s").format(self.identifier)
+        found = connection.execute(query, [query_id, sink]).fetchone()
+        return None if found is None else int(found[0])
 
     def advance(self, connection: psycopg.Connection, batch: Batch) -> bool:
         """Notes the batch, and keeps others from doing so until the transaction ends. False if it is noted already."""

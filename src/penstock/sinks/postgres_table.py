@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import psycopg
+    from psycopg import sql
     from pyspark.sql.types import StructType
 
 _COLUMNS = """
@@ -70,11 +71,46 @@ def find(connection: psycopg.Connection, name: TableName) -> Target:
     return Target(name, found[0], tuple(TableColumn(*column) for column in columns))
 
 
+def is_there(connection: psycopg.Connection, name: TableName) -> bool:
+    found = connection.execute("SELECT to_regclass(%s)", [name.quoted]).fetchone()
+    return found is not None and found[0] is not None
+
+
+def require_creatable(connection: psycopg.Connection, name: TableName, schema: StructType) -> None:
+    """Raises Fault if `create` could not make the table for rows of a schema."""
+    _definitions(schema)
+    if len(name.parts) > 1:
+        there = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [name.parts[0]]).fetchone()
+        if there is None:
+            raise _no_schema(name)
+
+
 def create(connection: psycopg.Connection, name: TableName, schema: StructType, keys: Sequence[str]) -> None:
     """Makes the table for rows of a schema, if it is not there, with a unique index on the keys. Raises Fault."""
     from psycopg import errors, sql
 
-    columns = []
+    columns = _definitions(schema)
+    with connection.transaction():
+        lock(connection, "tables")
+        if is_there(connection, name):
+            return
+        try:
+            body = sql.SQL(", ").join(columns)
+            connection.execute(sql.SQL("CREATE TABLE {} ({})").format(name.identifier, body))
+        except errors.InvalidSchemaName:
+            raise _no_schema(name) from None
+        if keys:
+            # Not a primary key: that would refuse NULL, which is a key like any other to `write: upsert`.
+            nulls = sql.SQL(" NULLS NOT DISTINCT" if connection.info.server_version >= 150000 else "")
+            indexed = sql.SQL(", ").join(map(sql.Identifier, keys))
+            connection.execute(sql.SQL("CREATE UNIQUE INDEX ON {} ({}){}").format(name.identifier, indexed, nulls))
+
+
+def _definitions(schema: StructType) -> list[sql.Composed]:
+    """The columns of a table for rows of a schema, as DDL. Raises Fault."""
+    from psycopg import sql
+
+    columns: list[sql.Composed] = []
     for field in schema.fields:
         declared = created_type(field.dataType)
         if declared is None:
@@ -84,22 +120,11 @@ def create(connection: psycopg.Connection, name: TableName, schema: StructType, 
                         ("create_table",))  # fmt: skip
         # The type is one of ours, not of a user.
         columns.append(sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(declared)))
-    with connection.transaction():
-        lock(connection, "tables")
-        there = connection.execute("SELECT to_regclass(%s)", [name.quoted]).fetchone()
-        if there is not None and there[0] is not None:
-            return
-        try:
-            body = sql.SQL(", ").join(columns)
-            connection.execute(sql.SQL("CREATE TABLE {} ({})").format(name.identifier, body))
-        except errors.InvalidSchemaName:
-            raise Fault("POSTGRES003", f'there is no schema "{name.parts[0]}"', "make it: `CREATE SCHEMA …`",
-                        ("table",)) from None  # fmt: skip
-        if keys:
-            # Not a primary key: that would refuse NULL, which is a key like any other to `write: upsert`.
-            nulls = sql.SQL(" NULLS NOT DISTINCT" if connection.info.server_version >= 150000 else "")
-            indexed = sql.SQL(", ").join(map(sql.Identifier, keys))
-            connection.execute(sql.SQL("CREATE UNIQUE INDEX ON {} ({}){}").format(name.identifier, indexed, nulls))
+    return columns
+
+
+def _no_schema(name: TableName) -> Fault:
+    return Fault("POSTGRES003", f'there is no schema "{name.parts[0]}"', "make it: `CREATE SCHEMA …`", ("table",))
 
 
 def lock(connection: psycopg.Connection, what: str) -> None:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.facts.worker_traceback import with_workers
+from penstock.notation.paths import shown
 from penstock.problems import Fault, did_you_mean
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
 from penstock.sinks.sink import SinkCapabilities, SinkSpec
+from penstock.spark_internals import thrown_by
 from penstock.spec import Name
-from penstock.user_code import line_of, load_code, raised_in_task
+from penstock.user_code import is_users, line_of, load_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -75,7 +78,7 @@ class Python(SinkSpec):
         # A function may read its rows as often as it likes.
         return replace(self.capabilities, native=self.foreach is not None, single_pass=self.each_batch is None)
 
-    def prepare(self, rows: DataFrame) -> None:
+    def judge(self, rows: DataFrame) -> None:
         self._code()
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
@@ -91,10 +94,10 @@ class Python(SinkSpec):
         except Fault:
             raise
         except Exception as error:
-            said, where = raised_in_task(error) or (_said(error), line_of(error))
-            place = f" at {where.file}:{where.line}" if where else ""
+            said, place = _raised(error)
             raise Fault("PYTHON001", f"`{self._name}` fails{place}: {said}",
-                        "mend it and run again: the batch is run anew", (self._key,)) from error  # fmt: skip
+                        "change the code at that line; the next run repeats the batch", (self._key,)
+                        ) from error  # fmt: skip
 
     @property
     def _key(self) -> str:
@@ -169,6 +172,22 @@ def _for_each_row(rows: DataFrame, code: Any, epoch: int) -> None:
                 code.close(error)
 
     rows.foreachPartition(of_partition)
+
+
+def _raised(error: Exception) -> tuple[str, str]:
+    """What the user's code raised, on the driver or in a task, and its line."""
+    links = with_workers(thrown_by(error))
+    raised = next((link for link in reversed(links) if any(is_users(file) for file, _ in link.lines)), None)
+    if raised is None:  # Spark itself failed in a call of the user's code
+        where, last = line_of(error), links[-1]
+        name = "" if last.condition else f"{last.name}: "
+        return f"{name}{_first_line(last.message)}", f" at {where.file}:{where.line}" if where else ""
+    file, line = next(one for one in reversed(raised.lines) if is_users(one[0]))
+    return f"{raised.name}: {_first_line(raised.message)}".rstrip(": "), f" at {shown(file)}:{line}"
+
+
+def _first_line(text: str) -> str:
+    return "".join(text.strip().splitlines()[:1])
 
 
 def _said(error: Exception) -> str:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store
+from penstock.problems import Fault
 from penstock.query.guarantees import Guarantee
 from penstock.sinks.batch import Batch
+from penstock.sinks.held import CANNOT_EMPTY, Holding, StorageFor
 from penstock.spec import Part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -50,7 +53,7 @@ class SinkSpec(Part):
     """Where the rows of one step go.
 
     Alone in its query and native, a sink is started by `start`: Spark's own sink writes. Otherwise `write` gets each
-    batch. A `Fault` raised by `probe`, `prepare` or `write` is told at the place where the sink is declared.
+    batch. A `Fault` raised by `probe`, `judge`, `prepare` or `write` is told at the place where the sink is declared.
     """
 
     type: str
@@ -71,6 +74,11 @@ class SinkSpec(Part):
         return ()
 
     @property
+    def stores(self) -> tuple[Store, ...]:
+        """What it writes, as far as its keys tell: it feeds the queries that read it."""
+        return ()
+
+    @property
     def session_choices(self) -> frozenset[str]:
         """Settings of the session that decide how it writes, as long as the user has not decided."""
         return frozenset()
@@ -82,8 +90,38 @@ class SinkSpec(Part):
     def probe(self) -> None:
         """Raises Fault if what it writes to cannot be reached. Without Spark, and in seconds."""
 
+    def judge(self, rows: DataFrame) -> None:
+        """Raises Fault if rows of these columns cannot be written. Changes nothing, here or elsewhere.
+
+        Called for the sinks of all queries before one of them is prepared: a run that is refused has changed nothing.
+        """
+
+    def held(self, query_id: str, sink: str, storage_for: StorageFor, spark: SparkSession | None) -> Holding | None:
+        """What its place holds of a query now; None where nothing is noted there, or only Spark could tell.
+
+        Raises Fault, OSError.
+        """
+        return None
+
+    def empty(self, storage_for: StorageFor) -> None:
+        """Removes all rows, for a checkpoint that begins again. Raises Fault, also where it cannot; OSError."""
+        raise Fault(CANNOT_EMPTY, f"a sink of type `{self.type}` cannot be emptied by Penstock",
+                    "remove its rows by hand, then run the same command with `--keep-output`")  # fmt: skip
+
+    @property
+    def empties(self) -> bool:
+        """Can `empty` remove its rows?"""
+        return type(self).empty is not SinkSpec.empty
+
     def prepare(self, rows: DataFrame) -> None:
-        """Called once before the query starts, with its rows, to look at columns and to make tables. Raises Fault."""
+        """Makes what must be there before the query starts, such as an empty table. Called after `judge`. Raises Fault.
+
+        What changes a table that is there, such as a new column, waits for the first batch that needs it.
+        """
+
+    def make(self, rows: DataFrame) -> None:
+        """Makes what it writes, without rows: another query reads it from its own start on. Raises Fault."""
+        self.prepare(rows)
 
     def encoded(self, rows: DataFrame) -> DataFrame:
         """The rows as `start` and `write` take them."""

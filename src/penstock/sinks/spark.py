@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store, folder_store
 from penstock.formats.connector import connectors_for
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
@@ -40,6 +41,10 @@ class Spark(SinkSpec, WithSparkOptions):
     @property
     def connectors(self) -> tuple[str, ...]:
         return connectors_for(self.format)
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return folder_store(self.path, self.format)
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         writer = writer.format(self.format).options(**given_options(self))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from penstock.facts.stores import Store, folder_store, table_store
 from penstock.formats.connector import connectors_for
 from penstock.notation.paths import PathText
 from penstock.query.guarantees import Guarantee
@@ -39,12 +40,26 @@ class Table(SinkSpec, WithSparkOptions):
     def connectors(self) -> tuple[str, ...]:
         return connectors_for(self.format) if self.format else ()
 
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return (*table_store(self.table), *folder_store(self.path, self.format or ""))
+
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
         if self.format:
             writer = writer.format(self.format)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         return writer.options(**given_options(self)).toTable(self.table)
+
+    def make(self, rows: DataFrame) -> None:
+        spark = rows.sparkSession
+        if not spark.catalog.tableExists(self.table):
+            writer = spark.createDataFrame([], rows.schema).write.options(**given_options(self))
+            if self.format:
+                writer = writer.format(self.format)
+            if self.partition_by:
+                writer = writer.partitionBy(*self.partition_by)
+            writer.saveAsTable(self.table)
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         writer = rows.write.mode("append").options(**given_options(self))
