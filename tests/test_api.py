@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_failed_query_is_told_by_the_handle(tmp_path, engine):
     with pipeline.start(project=tmp_path) as handle:
         with pytest.raises(UserError) as failed:
             handle.await_termination(60)
-        assert failed.value.problems[0].code == "RUN001"
+        assert failed.value.problems[0].code == "FAILURE010"
         assert handle.queries["numbers"].exception is not None
 
 
@@ -139,3 +140,77 @@ def test_a_failure_is_told_while_another_query_runs_on(tmp_path, engine):
         with pytest.raises(UserError):
             handle.await_termination(60)
         assert handle.queries["ticks"].is_active
+
+
+def test_a_pipeline_is_checked_and_its_rows_are_shown_before_it_starts(folder, tmp_path, engine):
+    checked = counting(folder, mode="complete").check(project=tmp_path)
+    assert checked.ok, checked
+    assert not checked.fast
+    refused = counting(folder, mode="append").check(project=tmp_path)
+    assert [problem.code for problem in refused.problems] == ["MODE001"]
+    rows = counting(folder, mode="complete").show("counts", limit=1, project=tmp_path)
+    assert (list(rows.columns), len(rows)) == (["value", "count"], 1)
+    assert str(rows["count"].dtype) == "Int64"
+    with pytest.raises(UserError) as unknown:
+        counting(folder).show("cuonts", project=tmp_path)
+    assert "did you mean `counts`" in str(unknown.value)
+    assert not (tmp_path / "storage").exists()
+
+
+def test_one_query_is_stopped_and_the_others_run_on(folder, tmp_path, engine, capsys):
+    pipeline = counting(folder, mode="complete")
+    pipeline.source("ticks", sources.Rate())
+    pipeline.sink("seen", sinks.Memory(), of="ticks")
+    with pipeline.start(project=tmp_path, progress=True) as handle:
+        _wait_for(lambda: handle.queries["counts"].last_progress, handle)
+        handle.stop("counts")
+        states = {view.name: view.state for view in handle.snapshot.queries}
+        assert states["counts"] == "stopped"
+        assert states["ticks"] in ("running", "waiting")
+        assert not handle.queries["counts"].is_active
+        assert handle.is_active
+        assert "■ counting.counts stopped" in repr(handle)
+        assert "■ stopped" in handle._repr_html_()
+        with pytest.raises(KeyError):
+            handle.stop("no_such_query")
+    printed = capsys.readouterr()
+    assert "counting.counts started · none" in printed.err
+    assert "counting.counts batch 0 · 3 rows in" in printed.err
+    assert printed.out == ""
+
+
+def test_a_handle_is_awaited_while_other_coroutines_run(folder, tmp_path, engine):
+    async def awaited() -> tuple[bool, bool, int]:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.01)
+
+        task = asyncio.create_task(other())
+        with counting(folder, mode="complete").start(project=tmp_path, once=True) as handle:
+            early, late = await handle.wait(0.0), await handle
+            task.cancel()
+            return early, late, turns
+
+    early, late, turns = asyncio.run(awaited())
+    assert (early, late) == (False, True)
+    assert turns > 1
+
+
+def test_what_an_awaited_query_fails_with_is_raised(tmp_path, engine):
+    place(tmp_path / "in" / "1.txt", "not a number\n")
+    pipeline = Pipeline("failing", latency="low")
+    pipeline.source("lines", sources.Files(path="in", format="text"))
+    pipeline.sql("numbers", "SELECT CAST(value AS INT) AS number FROM lines")
+    pipeline.sink("table", sinks.Memory(), of="numbers")
+
+    async def awaited() -> None:
+        with pipeline.start(project=tmp_path) as handle:
+            await handle
+
+    with pytest.raises(UserError) as failed:
+        asyncio.run(awaited())
+    assert [problem.code for problem in failed.value.problems] == ["FAILURE010"]

@@ -17,6 +17,7 @@ latency: low
 sources: {lines: {type: files, path: data/in, format: {type: csv, schema: "key STRING, n INT"}}}
 steps: {kept: {sql: "SELECT key, n FROM lines"}}
 sinks: {out: {of: kept, type: files, path: out, format: json}}
+queries: {kept: {accept: [PLAN014]}}
 """
 SOURCE = """
   {name}:

@@ -15,6 +15,7 @@ from penstock.dead_letters.replay_notes import ReplayNotes
 from penstock.problems import UserError
 from penstock.storage.storage import LocalStorage
 from tests.conftest import place
+from tests.frames import frame
 from tests.services import consume, produce
 
 pytestmark = pytest.mark.spark
@@ -180,7 +181,7 @@ def test_parquet_rows_go_back_as_parquet_into_their_folder(project_at, run_once,
     root = project_at(
         JSON.replace("type: json", "type: parquet").replace("    on_bad_record: dead_letter\n", ""),
     )
-    spark.createDataFrame([(1, -1), (2, 2), (3, -3)], "id BIGINT, amount BIGINT").write.parquet(str(root / "in"))
+    frame(spark, [(1, -1), (2, 2), (3, -3)], "id BIGINT, amount BIGINT").write.parquet(str(root / "in"))
     run_once(root)
     file = export(root, lambda one: one["raw"].replace("-", ""))
     assert statuses(replayed(root, corrected=file)) == {"sent": 2}
@@ -221,6 +222,27 @@ def test_after_a_crash_what_has_arrived_is_not_sent_again(project_at, run_once, 
     place(root / "in/penstock-replay-1.json", (first.raw or b"").decode())
     assert statuses(replayed(root, dry_run=True)) == {"sent before": 1, "would be sent": 1}
     assert statuses(replayed(root)) == {"sent before": 1, "sent": 1}
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def test_after_a_crash_a_row_that_did_not_fit_is_not_taken_for_sent(
+    project_at, run_once, export, replayed, monkeypatch
+):
+    root = project_at(CSV, files={"in/a.csv": "id;amount;day\n1;-5;01.02.2026\n2;-5;02.02.2026\n"})
+    run_once(root)
+    file = export(root, lambda one: one["raw"].replace("-5.0", "5" if '"id":1' in one["raw"] else '"five"'))
+
+    def crashes(point: str) -> None:
+        raise Crash(point)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.dead_letters.replay.sending.reached", crashes)
+        with pytest.raises(Crash):
+            replayed(root, corrected=file)
+    assert statuses(replayed(root, corrected=file)) == {"sent before": 1, "failed": 1}
 
 
 @pytest.mark.covers("late.dropped")

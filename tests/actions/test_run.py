@@ -143,8 +143,11 @@ def test_a_failing_query_ends_the_run_with_one_problem_and_goes_on_after_it_is_m
     root = project_at(broken, files={"data/in/1.txt": "1\nnot a number\n"})
     failed = run_once(root)
     assert failed.started
-    assert [problem.code for problem in failed.problems] == ["RUN001"]
+    assert [problem.code for problem in failed.problems] == ["FAILURE010"]
     assert "not a number" in failed.problems[0].message
+    assert "try_cast" in failed.problems[0].fix
+    lines = (root / "pipelines/p0.yaml").read_text().splitlines()
+    assert "CAST(value AS INT)" in lines[failed.problems[0].where.line - 1]
     assert "Traceback" not in failed.problems[0].message
 
     mended = (root / "pipelines/p0.yaml").read_text().replace("CAST(value AS INT)", "try_cast(value AS INT)")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine import latency, resolve
 from penstock.engine.latency import Profile
 from penstock.notation.references import Mask
-from penstock.pipeline.load import load
+from penstock.pipeline.load import Loaded, load
 from penstock.pipeline.model import Pipeline, Query, Sink
-from penstock.pipeline.plan import plan_of_query
 from penstock.pipeline.project import Project
+from penstock.pipeline.text_plan import plan_of_query
 from penstock.prepare.judging import judge_all, judged_fast
 from penstock.prepare.needs import StartEngine, needs_of
 from penstock.prepare.probing import not_judged_offline, probed_by_pipeline
@@ -38,7 +38,7 @@ class QuerySummary:
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class SparkPlan:
     """How Spark would run a query."""
 
     pipeline: str
@@ -59,9 +59,9 @@ class ChosenSetting:
     costs: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckResult:
-    """What was looked at and what is wrong with it."""
+    """What was looked at and what is wrong with it. A prompt and a notebook show it for people."""
 
     pipelines: tuple[str, ...]
     queries: tuple[QuerySummary, ...]
@@ -69,7 +69,17 @@ class CheckResult:
     fast: bool
     files: Mapping[str, str] = field(default_factory=dict)
     """By file, the pipeline that stands in it."""
-    plans: tuple[QueryPlan, ...] = ()
+    plans: tuple[SparkPlan, ...] = ()
+
+    def __repr__(self) -> str:
+        from penstock.screens.reprs import check_text
+
+        return check_text(self)
+
+    def _repr_html_(self) -> str:
+        from penstock.screens.html import check_html
+
+        return check_html(self)
 
     @property
     def ok(self) -> bool:
@@ -98,29 +108,36 @@ def check(
 
     A pipeline with an error is left out where Spark judges the others. Offline, no service is asked.
     """
-    loaded = load(start, selection, environment)
+    return check_loaded(load(start, selection, environment), start_engine, show_plans, offline)
+
+
+def check_loaded(
+    loaded: Loaded, start_engine: StartEngine | None, show_plans: bool = False, offline: bool = False
+) -> CheckResult:
+    """The same for pipelines that are there already."""
     if start_engine is None:
         problems = judged_fast(loaded)
-        return _result(loaded.pipelines, problems, fast=True)
+        return _result(loaded, problems, fast=True)
     judged = judge_all(loaded)
     sound = judged.without(judged.broken)
     left_out = not_judged_offline(sound) if offline else probed_by_pipeline(sound)
     problems = (*judged.problems, *dict.fromkeys(problem for found in left_out.values() for problem in found))
     sound = sound.without(left_out)
     if not sound.resolved:
-        return _result(loaded.pipelines, problems, fast=False)
+        return _result(loaded, problems, fast=False)
     with resolve.masking(judged.project, os.environ):
-        engine = start_engine(sound.project, *needs_of(sound))
+        engine = start_engine(sound.project, *needs_of(sound, with_upstream=True))
     try:
         from penstock.prepare.ready import build_with
 
-        ready, refusals = build_with(engine, sound)
+        ready, refusals = build_with(engine, sound, to_run=False)
         plans = _plans(ready, sound.project) if show_plans else ()
-        if not offline:  # how many cores a query holds is asked of its broker
+        if not offline:  # how many cores a query holds is asked of its broker, and what a table has of the table
             refusals += _slot_problems(ready, engine.cores)
+            refusals += _sink_problems(ready, refusals, sound.project)
     finally:
         engine.close()
-    return _result(loaded.pipelines, (*problems, *refusals), fast=False, plans=plans, ready=ready)
+    return _result(loaded, (*problems, *refusals), fast=False, plans=plans, ready=ready)
 
 
 def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:
@@ -131,13 +148,25 @@ def _slot_problems(ready: list[Ready], cores: int) -> list[Problem]:
     return [p for name in names for p in slot_problems([one for one in ready if one.pipeline.name == name], cores)]
 
 
-def _plans(ready: list[Ready], project: Project) -> tuple[QueryPlan, ...]:
+def _sink_problems(ready: list[Ready], known: Sequence[Problem], project: Project) -> list[Problem]:
+    """What the sinks say of the rows that they would get, where nothing is known to be wrong yet.
+
+    A query that reads what another has still to make is judged when it starts.
+    """
+    from penstock.engine.build import judge_sinks
+
+    places = {problem.where for problem in errors_in(known)}
+    said = [one for item in ready if not item.waits for one in judge_sinks(item.built) if one.where not in places]
+    return list(dict.fromkeys(resolve.masked(said, project, os.environ)))
+
+
+def _plans(ready: list[Ready], project: Project) -> tuple[SparkPlan, ...]:
     from penstock.engine.plan_facts import explained
 
     mask = resolve.mask(project, os.environ)
     found = [(item, *explained(item.built.rows)) for item in ready]
     return tuple(
-        QueryPlan(item.pipeline.name, item.built.query.name, mask(text), stateful, tuple(_chosen(item.profile, mask)))
+        SparkPlan(item.pipeline.name, item.built.query.name, mask(text), stateful, tuple(_chosen(item.profile, mask)))
         for item, text, stateful in found
     )
 
@@ -150,28 +179,38 @@ def _chosen(profile: Profile, mask: Mask) -> Iterator[ChosenSetting]:
 
 
 def _result(
-    pipelines: tuple[Pipeline, ...],
+    loaded: Loaded,
     problems: tuple[Problem, ...],
     *,
     fast: bool,
-    plans: tuple[QueryPlan, ...] = (),
+    plans: tuple[SparkPlan, ...] = (),
     ready: Sequence[Ready] = (),
 ) -> CheckResult:
+    pipelines = loaded.pipelines
+    queries = tuple(one for one in summaries_of(pipelines, ready) if _is_chosen(loaded, one))
+    files = {pipeline.origin.where.file: pipeline.name for pipeline in pipelines}
+    return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast, files, plans)
+
+
+def _is_chosen(loaded: Loaded, summary: QuerySummary) -> bool:
+    return loaded.chosen is None or summary.query in loaded.chosen.get(summary.pipeline, ())
+
+
+def summaries_of(pipelines: tuple[Pipeline, ...], ready: Sequence[Ready] = ()) -> tuple[QuerySummary, ...]:
+    """What each query promises of each of its sinks: as it was built, or as far as the text tells."""
     known = {(item.pipeline.name, item.built.query.name): item.profile.interval for item in ready}
 
     def promised(pipeline: Pipeline, query: Query, sink: Sink) -> Guarantee:
         name = (pipeline.name, query.name)
         return pipeline.guarantee_of(query, sink, known[name] if name in known else _interval(pipeline, query))
 
-    queries = tuple(
+    return tuple(
         QuerySummary(pipeline.name, query.name, f"{sink.name} ({sink.spec.type})", query.settings.mode,
                      *astuple(promised(pipeline, query, sink)))
         for pipeline in pipelines
         for query in pipeline.queries
         for sink in query.sinks
     )  # fmt: skip
-    files = {pipeline.origin.where.file: pipeline.name for pipeline in pipelines}
-    return CheckResult(tuple(pipeline.name for pipeline in pipelines), queries, problems, fast, files, plans)
 
 
 def _interval(pipeline: Pipeline, query: Query) -> str | None:

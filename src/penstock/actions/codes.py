@@ -5,6 +5,22 @@ from __future__ import annotations
 from penstock.codes import Code
 
 CODES: tuple[Code, ...] = (
+    Code(
+        "CHECKPOINT023",
+        "A query has no checkpoint to show, verify or reset",
+        "A query gets its checkpoint when it is started for the first time.",
+    ),
+    Code(
+        "CHECKPOINT024",
+        "A new checkpoint cannot begin there",
+        "`--from earliest` is possible for every query. `--from latest`, `offsets` and a timestamp set the place in"
+        " each source, which not every source can do, and which leaves the state of a stateful query behind.",
+    ),
+    Code(
+        "CHECKPOINT025",
+        "A reset was not confirmed",
+        "`penstock checkpoint reset` changes what the next run does to the sinks, and asks before it does so.",
+    ),
     Code("BENCH001", "An unknown workload", "`penstock bench --list` names all of them."),
     Code("BENCH002", "An unknown contender", "`penstock bench --list` names all of them."),
     Code(

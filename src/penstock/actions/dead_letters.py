@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -14,7 +15,8 @@ from penstock.dead_letters.listed import ListedLetters, listed_letters
 from penstock.dead_letters.opened import Opened
 from penstock.dead_letters.shown import ShownLetters, shown_letters
 from penstock.engine import resolve
-from penstock.pipeline.load import load
+from penstock.pipeline.load import Loaded, load
+from penstock.pipeline.model import Pipeline
 from penstock.prepare.judging import Judged
 from penstock.prepare.needs import StartEngine, needs_of
 from penstock.problems import UserError, errors_in
@@ -69,16 +71,34 @@ def _opened(
 ) -> Iterator[Opened]:
     """Raises UserError. Spark is started only if something cannot be read without it, and ended here."""
     loaded = load(start, selection, environment)
-    if errors_in(loaded.problems):
-        raise UserError(loaded.problems)
+    sound = _sound(loaded)
     with resolve.masking(loaded.project, os.environ), ExitStack() as cleanup:
-        pipelines = tuple(resolve.pipeline(one, loaded.project, os.environ) for one in loaded.pipelines)
+        pipelines = tuple(resolve.pipeline(one, loaded.project, os.environ) for one in sound)
 
         @cache
         def engine() -> Engine:
-            judged = Judged(loaded.project, loaded.pipelines, pipelines)
+            from penstock.prepare.sharing import sharing_problems
+
+            judged = Judged(loaded.project, sound, pipelines)
             started = start_engine(loaded.project, *needs_of(judged))
             cleanup.callback(started.close)
+            if problems := sharing_problems(started, judged):
+                raise UserError(problems)
             return started
 
-        yield Opened(loaded.project, pipelines, loaded.others, engine)
+        try:
+            yield Opened(loaded.project, pipelines, loaded.others, engine, loaded.problems)
+        except UserError as error:
+            raise UserError((*loaded.problems, *error.problems)) from None
+
+
+def _sound(loaded: Loaded) -> tuple[Pipeline, ...]:
+    """The pipelines whose letters can be told from those of others. Raises UserError if something is wrong with all.
+
+    A file that cannot be read does not keep anybody from the letters of the other pipelines.
+    """
+    names = Counter(pipeline.name for pipeline in loaded.pipelines)
+    sound = tuple(pipeline for pipeline in loaded.pipelines if names[pipeline.name] == 1)
+    if errors_in(loaded.problems) and not sound:
+        raise UserError(loaded.problems)
+    return sound

@@ -17,8 +17,10 @@ from penstock.checkpoint import folders
 from penstock.checkpoint.read import batch_under_way
 from penstock.prepare.needs import StartEngine
 from penstock.storage.storage import LocalStorage
-from penstock.supervise.backlog import files_taken
-from penstock.supervise.loop import Snapshot, Stop
+from penstock.supervise.backlog import FilesTaken
+from penstock.supervise.query_view import Snapshot
+from penstock.supervise.stopping import Stop
+from penstock.supervise.supervisor import Listener
 
 FILES = 24
 _SECONDS_BETWEEN_FILES = 0.5
@@ -62,16 +64,17 @@ def demo(
     start_engine: StartEngine,
     stop: Stop,
     on_snapshot: Callable[[Snapshot], None],
+    on_event: tuple[Listener, ...] = (),
 ) -> DemoResult:
     """Makes the demo's project anew in `folder`, feeds it and runs it until all is read. Raises UserError."""
     if (folder / _MARK).is_file():
         shutil.rmtree(folder)  # an earlier demo; any other folder is left alone
     init(folder, sample_files=0)
-    (folder / _MARK).write_text("Made by `penstock demo`, and made anew by the next one.\n", encoding="utf-8")
+    (folder / _MARK).write_text("Made by `penstock demo`. The next one makes it again.\n", encoding="utf-8")
     generator = _Generator(folder / "data" / "orders")
     watched = _UntilAllIsRead(folder, generator, stop, on_snapshot)
     try:
-        result = run(folder, (), None, RunOptions(), start_engine, stop, watched.snapshot, lambda line: None)
+        result = run(folder, (), None, RunOptions(), start_engine, stop, watched.snapshot, _ignored, on_event)
     finally:
         generator.end.set()
     revenue, orders = _revenue(folder / "out" / "revenue")
@@ -83,6 +86,10 @@ def demo(
 
 
 _MARK = ".penstock-demo"
+
+
+def _ignored(line: str) -> None:
+    """The demo has no console sink."""
 
 
 class _Generator(threading.Thread):
@@ -124,9 +131,8 @@ class _UntilAllIsRead:
     def _has_read_all(self, query: Any) -> bool:
         storage = LocalStorage()
         checkpoint = folders.generation_folder(folders.folder_of_query(str(self._root), query.pipeline, query.name), 1)
-        return (
-            files_taken(storage, checkpoint) >= self._generator.placed and batch_under_way(storage, checkpoint) is None
-        )
+        taken = FilesTaken(storage, checkpoint).count()
+        return taken >= self._generator.placed and batch_under_way(storage, checkpoint) is None
 
 
 def _revenue(folder: Path) -> tuple[dict[str, list[tuple[str, float]]], int]:

@@ -73,7 +73,7 @@ def wait_while_running(broker: Broker) -> None:
         Problem(
             "DEV007",
             "the broker has ended by itself" + (f"; it said:\n{said}" if said else ""),
-            "start it again; if it was killed for want of memory, free some",
+            "run `penstock dev kafka` again; if the system killed the broker to free memory, end other programs first",
         )
     )
 
@@ -108,7 +108,7 @@ def create_topics(servers: str, names: Sequence[str]) -> None:
             future.result(_TOPIC_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                fix = "choose another name for it, or make it later"
+                fix = "give the topic another name"
                 problems.append(Problem("DEV006", f"the topic `{name}` cannot be made: {error.args[0].str()}", fix))
     if problems:
         raise UserError(problems)

@@ -113,7 +113,7 @@ def _machine() -> Finding:
     cores = os.cpu_count() or 1
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     level: Level = "ok" if memory_gb >= 2 else "warning"
-    fix = "" if level == "ok" else "Spark wants 2 GB at least"
+    fix = "" if level == "ok" else "use a machine with 2 GB of memory or more"
     return Finding("Machine", level, f"{cores} cores, {memory_gb:.0f} GB of memory", fix)
 
 
@@ -132,7 +132,7 @@ def _disk(folder: Path) -> Finding:
     there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
     free_gb = shutil.disk_usage(there).free / 1e9
     level: Level = "ok" if free_gb >= _LEAST_FREE_GB else "warning"
-    fix = "" if level == "ok" else "checkpoints and output need room"
+    fix = "" if level == "ok" else "free space on this disk: checkpoints and output are written to it"
     return Finding("Disk", level, f"{free_gb:.0f} GB free here", fix)
 
 

@@ -41,7 +41,9 @@ def explain_code(code: str) -> Explanation:
     if found is None:
         raise UserError(
             Problem(
-                "EXPLAIN001", f"there is no code `{code}`{did_you_mean(code.upper(), known)}", "see `penstock explain`"
+                "EXPLAIN001",
+                f"there is no code `{code}`{did_you_mean(code.upper(), known)}",
+                "run `penstock explain` for all codes",
             )
         )
     return found

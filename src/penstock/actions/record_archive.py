@@ -53,7 +53,7 @@ def _recorded(draft: Path) -> bool:
     from penstock.actions.init import init
     from penstock.actions.run import RunOptions, run
     from penstock.actions.show import show
-    from penstock.supervise.loop import Stop
+    from penstock.supervise.stopping import Stop
 
     with tempfile.TemporaryDirectory(prefix="penstock-archive-") as folder:
         project = Path(folder, "orders")

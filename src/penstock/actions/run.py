@@ -20,8 +20,11 @@ from penstock.prepare.ready import build_with
 from penstock.problems import Problem, errors_in
 from penstock.query.triggers import Trigger
 from penstock.supervise.agreement import disagreements
-from penstock.supervise.loop import QueryView, Snapshot, Stop, watch
-from penstock.supervise.starting import start_all
+from penstock.supervise.query_view import QueryView, Snapshot
+from penstock.supervise.stages import StagedRun, in_stages
+from penstock.supervise.starting import lock_all
+from penstock.supervise.stopping import Stop
+from penstock.supervise.supervisor import Listener, Listeners
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def run(
     stop: Stop,
     on_snapshot: Callable[[Snapshot], None],
     on_console: Callable[[str], None],
+    on_event: tuple[Listener, ...] = (),
 ) -> RunResult:
     """Checks, builds, starts and watches. Nothing is written before everything is found well."""
     crash_points.chosen()  # a wrong name is reported before anything starts
@@ -83,8 +87,11 @@ def run(
         if errors_in(refusals):
             return RunResult(problems=(*judged.problems, *refusals))
         cleanup.enter_context(engine.console_to(on_console))
-        running = start_all(engine, judged.project, ready, judged.disks, trigger, cleanup)
-        last = watch(running, stop, on_snapshot, options.for_seconds)
+        lock_all(engine, judged.project, ready, cleanup)
+        stages = in_stages(judged, ready) if options.once else [ready]
+        listeners = Listeners(on_event, (on_snapshot,))
+        staged = StagedRun(engine, judged, trigger, cleanup, stop, listeners, options.for_seconds)
+        last = staged.run(stages)
     failed = tuple(query.problem for query in last.queries if query.problem)
-    problems = (*judged.problems, *failed, *disagreements(last.queries))
+    problems = (*judged.problems, *failed, *disagreements(last.queries), *staged.problems)
     return RunResult(last.queries, problems, last.elapsed_seconds, started=True)

@@ -10,22 +10,28 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from penstock.engine import build, resolve, spark_problems
 from penstock.engine.latency import profile
 from penstock.engine.plan_facts import plan_of_rows
 from penstock.engine.session import Engine
+from penstock.graph.project_graph import NodeName
+from penstock.graph.selectors import Selector, parsed
 from penstock.notation.sql_text import quoted
-from penstock.pipeline.load import load, use_modules_of
+from penstock.pipeline.load import Loaded, load, use_modules_of
 from penstock.pipeline.model import Pipeline, Source
 from penstock.prepare.judging import judge_all
 from penstock.prepare.needs import StartEngine, needs_of
-from penstock.problems import Problem, UserError, did_you_mean, errors_in
+from penstock.prepare.sharing import sharing_problems
+from penstock.problems import Fault, Problem, UserError, did_you_mean, errors_in
 from penstock.sinks.sink import Mode
 from penstock.sources.source import StaticOrStream
+from penstock.storage.storage import join
 from penstock.transforms.pandas_state import PandasState
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SAMPLE_ROWS = 1_000
@@ -52,16 +58,64 @@ class ShowResult:
             "sampled": self.sampled,
         }
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a table. NULL stays apart from zero and NaN, and whole numbers stay whole."""
+        import pandas as pd
+
+        columns = [
+            _pandas_column(name, kind, [row[index] for row in self.rows])
+            for index, (name, kind) in enumerate(self.columns)
+        ]
+        return pd.concat(columns, axis=1) if columns else pd.DataFrame()
+
+
+_WHOLE = {"tinyint": "Int8", "smallint": "Int16", "int": "Int32", "bigint": "Int64", "boolean": "boolean"}
+
+
+def _pandas_column(name: str, kind: str, values: list[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    chosen = _WHOLE.get(kind, "object")
+    if kind in ("float", "double") and None not in values:
+        chosen = "float64"
+    if kind.startswith("timestamp"):
+        try:
+            return pd.Series(values, name=name, dtype="datetime64[us]")
+        except ValueError:
+            pass  # a year that pandas cannot count to stays a text
+    return pd.Series(values, name=name, dtype=chosen)
+
 
 def show(
     start: Path, step: str, pipeline_name: str | None, limit: int, environment: str | None, start_engine: StartEngine
 ) -> ShowResult:
-    """Raises UserError, also when several pipelines have a step of that name."""
-    loaded = load(start, (pipeline_name,) if pipeline_name else (), environment)
-    owners = [pipeline for pipeline in loaded.pipelines if step in pipeline.nodes]
-    if len(owners) != 1:
-        raise UserError(loaded.problems or _not_one(step, loaded.pipelines, owners))
-    judged = judge_all(replace(loaded, pipelines=tuple(owners)))
+    """One source or step. Raises UserError, also when several pipelines have a step of that name."""
+    return show_all(start, (step,), pipeline_name, limit, environment, start_engine)[0]
+
+
+def show_all(
+    start: Path,
+    selection: tuple[str, ...],
+    pipeline_name: str | None,
+    limit: int,
+    environment: str | None,
+    start_engine: StartEngine,
+) -> tuple[ShowResult, ...]:
+    """Each source and step that the selectors mean, inputs before what is made of them. Raises UserError."""
+    return _show_nodes(*_asked(start, selection, pipeline_name, environment), limit, start_engine)
+
+
+def show_loaded(loaded: Loaded, step: str, limit: int, start_engine: StartEngine) -> ShowResult:
+    """One source or step of pipelines that are there already."""
+    return _show_nodes(loaded, (_node(step, loaded),), limit, start_engine)[0]
+
+
+def _show_nodes(
+    loaded: Loaded, nodes: tuple[NodeName, ...], limit: int, start_engine: StartEngine
+) -> tuple[ShowResult, ...]:
+    owners = tuple(one for one in loaded.pipelines if any(one.name == owner for owner, _ in nodes))
+    others = (*loaded.others, *(one for one in loaded.pipelines if one not in owners))
+    judged = judge_all(replace(loaded, pipelines=owners, others=others))
     if errors_in(judged.problems):
         raise UserError(judged.problems)
     with resolve.masking(judged.project, os.environ), ExitStack() as cleanup:
@@ -70,10 +124,61 @@ def show(
         cleanup.callback(engine.close)
         use_modules_of(judged.project.root)
         engine.use_modules_of(judged.project.root)
-        return _show(engine, judged.resolved[0], step, limit, settings)
+        if problems := sharing_problems(engine, judged):
+            raise UserError(problems)
+        resolved = {pipeline.name: pipeline for pipeline in judged.resolved}
+        several = len(owners) > 1
+        shown = []
+        for owner, name in nodes:
+            with _throw_away_folder(engine, resolve.storage_root(judged.project, os.environ)) as folder:
+                shown.append((owner, name, _show(engine, resolved[owner], name, limit, settings, folder)))
+        return tuple(replace(one, step=f"{owner}.{name}") if several else one for owner, name, one in shown)
 
 
-def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project: dict[str, str]) -> ShowResult:
+def _asked(
+    start: Path, selection: tuple[str, ...], pipeline_name: str | None, environment: str | None
+) -> tuple[Loaded, tuple[NodeName, ...]]:
+    """The nodes that are meant. A plain name is a node's first: a pipeline may be called like its last step."""
+    loaded = load(start, (pipeline_name,) if pipeline_name else (), environment, to_run=False)
+    plain = [parsed(item) for item in selection]
+    if any(one.looks_around or "." in one.base for one in plain) and not pipeline_name:
+        found = load(start, tuple(_as_node(one, loaded) for one in plain), environment, to_run=False)
+        return found, found.nodes
+    return loaded, tuple(_node(one.base, loaded) for one in plain)
+
+
+def _node(name: str, loaded: Loaded) -> NodeName:
+    owners = [pipeline for pipeline in loaded.pipelines if name in pipeline.nodes]
+    if len(owners) != 1:
+        raise UserError(loaded.problems or _not_one(name, loaded.pipelines, owners))
+    return owners[0].name, name
+
+
+def _as_node(selector: Selector, loaded: Loaded) -> str:
+    """`+gold` → `+gold.gold`, where one pipeline alone has such a node."""
+    owners = [pipeline.name for pipeline in loaded.pipelines if selector.base in pipeline.nodes]
+    if len(owners) != 1:
+        return selector.text
+    return f"{'+' * selector.above}{owners[0]}.{selector.base}{'+' * selector.below}"
+
+
+@contextmanager
+def _throw_away_folder(engine: Engine, storage_root: str) -> Iterator[str]:
+    """For the sample and for state: every task must reach it, so on a cluster it is in the storage."""
+    if engine.is_local:
+        with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:
+            yield folder
+        return
+    folder = join(storage_root, "ephemeral", f"show-{uuid4()}")
+    try:
+        yield folder
+    finally:
+        engine.storage(folder).remove(folder)
+
+
+def _show(
+    engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project: dict[str, str], folder: str
+) -> ShowResult:
     from pyspark.errors import AnalysisException
 
     query = next(
@@ -92,12 +197,11 @@ def _show(engine: Engine, pipeline: Pipeline, step: str, limit: int, of_project:
         if not isinstance(error.__cause__, AnalysisException) and not streams_only:
             raise  # the rows themselves are wrong
     # Some operations work on streams only. Then the sample is streamed.
-    with tempfile.TemporaryDirectory(prefix="penstock-show-") as folder:
-        streams = _as_streams(session, pipeline, samples, Path(folder))
-        rows = build.frames(session, pipeline, step, build.Reading(streams)).rows[step]
-        with _told(pipeline, step):
-            rows = _streamed(session, rows, step)
-        return _taken(rows, pipeline, step, limit)
+    streams = _as_streams(session, pipeline, samples, folder)
+    rows = build.frames(session, pipeline, step, build.Reading(streams)).rows[step]
+    with _told(pipeline, step):
+        rows = _streamed(session, rows, step, folder)
+    return _taken(rows, pipeline, step, limit)
 
 
 @contextmanager
@@ -117,24 +221,25 @@ def _taken(rows: DataFrame, pipeline: Pipeline, step: str, limit: int) -> ShowRe
 
 
 def _as_streams(
-    session: SparkSession, pipeline: Pipeline, samples: Mapping[str, DataFrame], folder: Path
+    session: SparkSession, pipeline: Pipeline, samples: Mapping[str, DataFrame], folder: str
 ) -> dict[str, DataFrame]:
     """The samples as streams, by way of files; static sources stay as they are."""
     streams = dict(samples)
     for source in pipeline.sources:
         if source.name in samples and not source.spec.is_static:
-            sample, path = samples[source.name], str(folder / source.name)
+            sample, path = samples[source.name], join(folder, "samples", source.name)
             sample.write.parquet(path)
             streams[source.name] = session.readStream.schema(sample.schema).parquet(path)
     return streams
 
 
-def _streamed(session: SparkSession, rows: DataFrame, step: str) -> DataFrame:
+def _streamed(session: SparkSession, rows: DataFrame, step: str, folder: str) -> DataFrame:
     """What a stream gives for the sample, in the mode that shows most of it."""
     mode = next((mode for mode in _MODES if build.refusal_of(rows, mode) is None), "append")
     name = f"show_{step}"
     build.let_end(session, plan_of_rows(rows, step, ()))
-    query = rows.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
+    writer = rows.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", join(folder, "checkpoint")).start()
     try:
         query.awaitTermination()
     finally:
@@ -160,6 +265,8 @@ def _sampled(session: SparkSession, source: Source) -> DataFrame:
             rows = static.load_whole(session)
             return rows if source.spec.is_static else rows.limit(SAMPLE_ROWS)
         return _from_stream(session, source)
+    except Fault as fault:
+        raise UserError(fault.at(source.origin.at(*fault.keys))) from None
     except Exception as error:
         raise UserError(spark_problems.while_building(error, source)) from error
 
@@ -180,7 +287,11 @@ def _from_stream(session: SparkSession, source: Source) -> DataFrame:
 def _not_one(step: str, pipelines: tuple[Pipeline, ...], owners: list[Pipeline]) -> Problem:
     if owners:
         named = ", ".join(pipeline.name for pipeline in owners)
-        return Problem("PROJECT007", f"several pipelines have a step `{step}`: {named}", "name one with `--pipeline`")
+        return Problem(
+            "PROJECT007",
+            f"several pipelines have a step `{step}`: {named}",
+            f"name one: {', '.join(f'{pipeline.name}.{step}' for pipeline in owners)}",
+        )
     known = [name for pipeline in pipelines for name in pipeline.nodes]
     return Problem(
         "PROJECT007",
