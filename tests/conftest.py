@@ -27,7 +27,8 @@ from penstock.pipeline.model import Pipeline
 from penstock.pipeline.yaml_text import parse
 from penstock.prepare.needs import StartEngine
 from penstock.problems import Problem, UserError, errors_in
-from penstock.supervise.loop import Snapshot, Stop
+from penstock.supervise.query_view import Snapshot
+from penstock.supervise.stopping import Stop
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,8 +40,20 @@ if TYPE_CHECKING:
 os.environ.setdefault("PENSTOCK_JVM_ARCHIVE", "use")  # `make test` records one beforehand; no test starts a recorder
 CONNECTORS = ("avro", "delta", "iceberg", "kafka", "local-fs", "postgresql")
 """With a file system that starts no process for each file: a test is mostly small files."""
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java's second compiler and its concurrent collector cost more CPU than they gain in the minutes of a test run."""
+QUICK_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Java's second compiler and its concurrent collector cost more CPU than they gain in the minutes of a test run.
+
+Without the second compiler Java keeps only 48 MB of compiled code, throws it away and compiles it again. Classes of
+released jars need no verification: a seventh of a test's work is loading them.
+"""
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""For a handful of rows, generating and compiling Java code is most of a query's work.
+
+Tests that start `penstock` in a process run with the code that Spark generates, but for the crash points.
+"""
 Read = Callable[[str], Pipeline]
 Judged = Callable[[str], tuple[Problem, ...]]
 
@@ -117,6 +130,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         "spark.sql.shuffle.partitions": "2",
         # Delta's default of 50 takes seconds for each commit on two cores.
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Spark describes each plan for a page that nobody opens; the short description is quicker made.
+        "spark.sql.ui.explainMode": "simple",
+        # Rows that a test makes are an RDD, as those of a batch are, and not a part of the plan.
+        "spark.sql.execution.arrow.localRelationThreshold": "0",
+        **INTERPRETED,
     } | IcebergCatalog(warehouse=str(folder / "lake")).settings("lake")
     known = available(minor(session.installed_version()))  # a new Spark may not have them all
     started = session.start("tests", settings, folder, connectors=[name for name in CONNECTORS if name in known])

@@ -21,30 +21,34 @@ PROCESS_FILES = (
     "tests/engine/test_lakes.py",
     "tests/cli/test_processes.py",
     "tests/engine/test_remote_storage.py",
-    "tests/engine/test_modules.py",
+    "tests/engine/test_cluster.py",
     "tests/engine/test_jvm_archive.py",
     "tests/cli/test_dev.py",
+    "tests/cli/test_notebook.py",
 )
 """Tests that start `penstock`, or Spark, in a process of their own. One worker runs them all, one at a time."""
 
-MOST_STARTS = {"penstock": 36, "java": 36, "spark-submit": 10, "judge": 1}
+MOST_STARTS = {"penstock": 42, "java": 42, "spark-submit": 10, "judge": 1}
 """Processes that both workers may start in a run: commands, JVMs without Spark, Sparks of the workers, the judge."""
 
 CPU_SECONDS = {
     "actions": 300,
     "bench": 300,
-    "checkpoint": 60,
+    "checkpoint": 150,
     "checks": 200,
     "cli": 900,
     "connections": 60,
     "contracts": 60,
+    "edits": 300,
     "engine": 900,
+    "faults": 200,
     "formats": 400,
     "judge": 500,
     "metrics": 30,
     "models": 200,
     "operations": 500,
-    "pipeline": 60,
+    "pipeline": 80,
+    "plan": 30,
     "prepare": 120,
     "processors": 400,
     "sinks": 900,

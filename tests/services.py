@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from threading import Event, Thread
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -75,6 +76,7 @@ def consume(servers: str, topic: str, isolation: str = "read_committed") -> list
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": isolation,
+            "fetch.wait.max.ms": 10,  # the end of a partition is told by a fetch that waited in vain, 500 ms by default
             **_QUIET,
         }
     )
@@ -102,6 +104,17 @@ def await_rows(servers: str, topic: str, count: int) -> None:
     deadline = time.monotonic() + 2 * _SECONDS
     while len(consume(servers, topic)) < count:
         assert time.monotonic() < deadline, f"{count} rows did not come"
+        time.sleep(0.2)
+
+
+def await_true(holds: Callable[[], bool]) -> None:
+    """Waits until something holds. What raises does not hold yet: a table that is still to be made."""
+    deadline = time.monotonic() + 2 * _SECONDS
+    while True:
+        with suppress(Exception):
+            if holds():
+                return
+        assert time.monotonic() < deadline, "it did not come to hold"
         time.sleep(0.2)
 
 

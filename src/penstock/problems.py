@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
+_SECRET = re.compile(r"passw|secret|token|credential|key_?store|://[^/\s]*@", re.IGNORECASE)
+_LONGEST = 160
+_BOLD, _RED, _GREEN, _YELLOW, _CYAN = "1", "1;31", "1;32", "1;33", "36"
 
 
 @dataclass(frozen=True, order=True)
@@ -32,7 +39,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong, where, and how to mend it."""
+    """What is wrong, where, and how to fix it."""
 
     code: str
     message: str
@@ -62,6 +69,50 @@ class UserError(Exception):
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback."""
+        return rendered(self.problems, with_excerpt=True)
+
+
+def rendered(problems: Iterable[Problem], *, with_excerpt: bool = False) -> list[str]:
+    """Problems as lines for a notebook or a Python prompt, in colour unless `NO_COLOR` is set."""
+    plain = bool(os.environ.get("NO_COLOR"))
+
+    def styled(text: str, style: str) -> str:
+        return text if plain else f"\x1b[{style}m{text}\x1b[0m"
+
+    lines: list[str] = []
+    for problem in problems:
+        colour = _RED if problem.severity == "error" else _YELLOW
+        lines.append(f"{styled(problem.severity, colour)} {styled(problem.code, _BOLD)}  {problem.message}")
+        if problem.where and problem.where.file:
+            lines.append(f"  {styled(str(problem.where), _CYAN)}")
+            if with_excerpt and (line := _line_at(problem.where)):
+                number = str(problem.where.line)
+                lines.append(f"  {number} │ {line}")
+                lines.append(f"  {' ' * len(number)} │ {' ' * (problem.where.column - 1)}{styled('^', colour)}")
+        lines.append(f"  {styled('fix:', _GREEN)} {problem.fix}")
+    return lines
+
+
+def _line_at(where: Where) -> str | None:
+    """The line of a file below the current folder, or of a notebook's cell. Not one that may hold a secret."""
+    if cell := re.fullmatch(r"In\[(\d+)\]", where.file):
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython else None
+        cells = shell.user_ns.get("In", []) if shell else []
+        text = str(cells[int(cell[1])]) if int(cell[1]) < len(cells) else ""
+    else:
+        try:
+            text = Path(where.file).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+    lines = text.splitlines()
+    if not 1 <= where.line <= len(lines):
+        return None
+    line = lines[where.line - 1].expandtabs(1)[:_LONGEST]
+    return None if _SECRET.search(line) or where.column > _LONGEST else line
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
@@ -11,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     field_validator,
@@ -18,7 +20,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from penstock.notation.references import has_reference
+from penstock.notation.references import has_reference, without_secrets
+from penstock.spec_refusals import keep_given
 
 
 def _checked_option(value: Any) -> Any:
@@ -47,6 +50,22 @@ class Spec(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, protected_namespaces=(), defer_build=True
     )
+
+    def __init__(self, /, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            keep_given(error, type(self), given)
+            raise
+
+    # Otherwise pydantic would call it for nested parts too.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What was given, secrets masked."""
+        for name in type(self).model_fields:
+            if name in self.model_fields_set and name != "type":
+                yield name, without_secrets(name, getattr(self, name))
 
     @field_validator("*", mode="wrap")
     @classmethod

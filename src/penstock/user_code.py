@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sysconfig
 import traceback
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from penstock.notation.paths import shown
 from penstock.problems import Where
 
-_FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
 _OURS = Path(__file__).parent
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 
@@ -34,15 +31,9 @@ def line_of(error: BaseException) -> Where | None:
     return Where(shown(own[-1].filename), own[-1].lineno or 1) if own else None
 
 
-def raised_in_task(error: BaseException) -> tuple[str, Where | None] | None:
-    """What the user's code said in a Spark task, and its line: Spark's error holds the traceback as text."""
-    lines = iter(str(error).splitlines())
-    if not any("Traceback (most recent call last)" in line for line in lines):
-        return None
-    block = [line for line in takewhile(lambda line: not line.startswith("\tat "), lines) if line.strip()]
-    frames = [found for line in block if (found := _FRAME.match(line)) and not _is_beneath(found[1])]
-    where = Where(shown(frames[-1][1]), int(frames[-1][2])) if frames else None
-    return (block[-1].strip(), where) if block else None
+def is_users(file: str) -> bool:
+    """Is a file of Python code the user's own, and not one of a library?"""
+    return not _is_beneath(file) and "/site-packages/" not in file
 
 
 def _is_beneath(file: str) -> bool:

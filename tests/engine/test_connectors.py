@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -169,6 +170,25 @@ def test_two_at_once_leave_whole_jars(tmp_path: Path, cache: Path) -> None:
         one.join()
     assert left_in(cache) == ["a-1.0.jar", "b-1.0.jar"]
     assert (tmp_path / "runs").read_text().count("run") == 2
+
+
+def test_an_optional_jar_that_does_not_come_is_waited_for_once_and_briefly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(connectors, "_OPTIONAL_SECONDS", 0.5)
+    java, calls = tmp_path / "java", tmp_path / "calls"
+    java.write_text(f"#!/bin/sh\necho called >> {calls}\nexec sleep 60\n")
+    java.chmod(0o755)
+    began = time.monotonic()
+    assert [connectors.can_be_had(SMALL, "4.1", java) for _ in range(3)] == [False, False, False]
+    assert time.monotonic() - began < 20
+    assert calls.read_text() == "called\n"
+    # A day later it is tried again, and a jar that is there needs no try.
+    (tried,) = (tmp_path / "cache/jars").glob(".*-not-fetched")
+    os.utime(tried, (time.time() - 90_000,) * 2)
+    assert connectors.can_be_had(SMALL, "4.1", java) is False
+    assert calls.read_text() == "called\n" * 2
 
 
 def test_a_fetch_that_stalls_is_ended(tmp_path: Path, cache: Path) -> None:

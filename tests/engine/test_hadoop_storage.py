@@ -90,6 +90,13 @@ def test_files_are_told_from_folders(storage, root):
     assert not storage.is_file(join(root, "none"))
 
 
+def test_a_folder_is_removed_with_all_that_is_in_it(storage, root):
+    storage.write_text(join(root, "x", "y", "f"), "")
+    for _ in range(2):
+        storage.remove(join(root, "x"))
+        assert not storage.exists(join(root, "x"))
+
+
 def test_a_folder_is_renamed_into_folders_that_are_not_there_yet(storage, root):
     storage.write_text(join(root, "old", "f"), "x")
     storage.rename(join(root, "old"), join(root, "deep", "new"))

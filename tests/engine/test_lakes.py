@@ -62,7 +62,7 @@ from pathlib import Path
 
 from penstock.actions.run import RunOptions, run
 from penstock.engine import session
-from penstock.supervise.loop import Stop
+from penstock.supervise.stopping import Stop
 
 started = []
 

@@ -20,7 +20,7 @@ from penstock.engine.latency import (
     wants_quick_files,
 )
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.plan import plan_of_query
+from penstock.pipeline.text_plan import plan_of_query
 from penstock.query.async_progress import CACHE
 from penstock.query.triggers import Trigger
 

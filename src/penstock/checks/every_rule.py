@@ -9,8 +9,10 @@ from penstock.checks.rule import Kind, Rule, Subject
 from penstock.checks.rules import (
     async_progress,
     bad_records,
+    chains,
     checkpoints,
     clocks,
+    clusters,
     continuous,
     event_time,
     files,
@@ -31,6 +33,7 @@ from penstock.problems import Problem, errors_in
 
 _TOPICS: tuple[ModuleType, ...] = (
     graph,
+    chains,
     modes,
     joins,
     operators,
@@ -48,6 +51,7 @@ _TOPICS: tuple[ModuleType, ...] = (
     bad_records,
     state_stores,
     files,
+    clusters,
     checkpoints,
 )
 
@@ -62,7 +66,7 @@ def judge(subject: Subject, *, spec: bool = True, disk: bool = False, spark: boo
 
     With `spark` Spark will be asked later, so nothing is told that it can tell better: of SQL and of operators.
     """
-    asked = {"spec": spec, "disk": disk, "plan": spec and not spark}
+    asked = {"spec": spec, "disk": disk, "plan": spec and not spark, "deployment": spec}
     chosen = [rule for rule in rules() if asked[rule.needs] and not (spark and rule.code == "SQL001")]
     graph_problems = [problem for rule in chosen if rule.code.startswith("GRAPH") for problem in found(rule, subject)]
     if broken := errors_in(graph_problems):

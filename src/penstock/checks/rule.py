@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
+from penstock.facts.deployment import Deployment
 from penstock.facts.operators import Operator
 from penstock.facts.stored import BatchCode, CheckpointFacts, FolderFacts
+from penstock.graph.project_graph import ProjectGraph, graph_of
 from penstock.pipeline.model import Pipeline, Query
-from penstock.pipeline.plan import plan_of_query
 from penstock.pipeline.project import Project
+from penstock.pipeline.text_plan import plan_of_query
 from penstock.problems import Problem, Severity, Where
 
-Needs = Literal["spec", "disk", "plan"]
-"""What a rule judges by: the text, the disk as well, or the operators of a query, which Spark or SQL alone tell."""
+Needs = Literal["spec", "disk", "plan", "deployment"]
+"""What a rule judges by: the text alone; the disk as well; the operators of a query, which Spark or SQL alone tell; or
+the text with where the project runs."""
 Kind = Literal["engine", "start", "safety"]
 """Does Spark refuse it when it is asked, or only when it starts; or does Spark accept what people come to regret?"""
 
@@ -60,6 +64,15 @@ class Subject:
     cores: int | None = None
     resolved: bool = False
     """Stand values in the place of references?"""
+    deployment: Deployment = field(default_factory=Deployment)
+    graph: ProjectGraph | None = None
+    """What joins all of these pipelines, where it is known already."""
+
+    @cached_property
+    def joined(self) -> ProjectGraph:
+        """What joins the pipelines of the project."""
+        environ = self.project.values(os.environ)
+        return self.graph or graph_of((self.pipeline, *self.others), self.project, environ)
 
     def plan(self, query: Query) -> Operator | None:
         """The operators of a query, or None where only Spark can tell."""

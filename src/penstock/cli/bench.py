@@ -22,7 +22,8 @@ from penstock.bench.workloads.every_workload import USUAL, WORKLOADS
 from penstock.bench.workloads.workload import Workload
 from penstock.cli.dev import signals_raise
 from penstock.cli.options import Json
-from penstock.cli.screen import FAILED, counted, err, out, print_json
+from penstock.cli.screen import FAILED, err, out, print_json
+from penstock.notation.counts import counted
 
 if TYPE_CHECKING:
     from penstock.actions.bench import BenchResult

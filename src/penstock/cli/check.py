@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.options import Env, Json, Pipelines, Project
-from penstock.cli.screen import PROBLEMS, counted, out, print_json, show_problems
+from penstock.cli.screen import PROBLEMS, out, print_json, show_problems
+from penstock.notation.counts import counted
 
 if TYPE_CHECKING:
     from penstock.actions.check import CheckResult

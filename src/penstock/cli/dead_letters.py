@@ -14,15 +14,19 @@ from rich.text import Text
 
 from penstock.cli.engine import starter
 from penstock.cli.options import Env, Json, Pipelines, Project
-from penstock.cli.screen import FAILED, PROBLEMS, counted, err, out, print_json, show_problems
+from penstock.cli.screen import FAILED, PROBLEMS, err, out, print_json, show_problems
+from penstock.notation.counts import counted
 from penstock.notation.paths import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.dead_letters.letters import Letter, LetterFilter
     from penstock.dead_letters.listed import ListedLetters
     from penstock.dead_letters.replay.outcome import ReplayOutcome
     from penstock.dead_letters.replay.put_back import ReplayResult
     from penstock.dead_letters.shown import ShownLetter
+    from penstock.problems import Problem
 
 dead_letters = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
@@ -80,6 +84,7 @@ def list_(
         print_json(result.to_json())
     else:
         _show_list(result, limit)
+    _end(result.problems, project, told=as_json)
 
 
 @dead_letters.command()
@@ -102,11 +107,12 @@ def show(
     result = show_letters(project, _one(pipeline), env, choice, limit, starter(quiet=as_json, brief=True))
     if as_json:
         print_json(result.to_json())
-        return
-    for one in result.letters:
-        _show_letter(one)
-    if result.total > len(result.letters):
-        out.print(f"[dim]{result.total - len(result.letters):,} more: `--limit` shows them[/]")
+    else:
+        for one in result.letters:
+            _show_letter(one)
+        if result.total > len(result.letters):
+            out.print(f"[dim]{result.total - len(result.letters):,} more: `--limit` shows them[/]")
+    _end(result.problems, project, told=as_json)
 
 
 @dead_letters.command()
@@ -128,9 +134,10 @@ def export(
     letters = [one.to_json() for one in reversed(result.letters)]
     if as_json:
         print_json(letters)
-        return
-    for letter in letters:
-        sys.stdout.write(json.dumps(letter, ensure_ascii=False) + "\n")
+    else:
+        for letter in letters:
+            sys.stdout.write(json.dumps(letter, ensure_ascii=False) + "\n")
+    _end(result.problems, project)
 
 
 @dead_letters.command()
@@ -168,6 +175,17 @@ def replay(
 
         show_problems(result.problems, find_root(project) or project, err)
     raise typer.Exit(FAILED if result.has_failed else 0 if result.ok else PROBLEMS)
+
+
+def _end(problems: Sequence[Problem], project: Path, *, told: bool = False) -> None:
+    """Shows what is wrong with pipelines that were left out, and ends with the exit code that says so."""
+    if not problems:
+        return
+    if not told:
+        from penstock.pipeline.load import find_root
+
+        show_problems(problems, find_root(project) or project, err)
+    raise typer.Exit(PROBLEMS)
 
 
 def _one(pipeline: str | None) -> tuple[str, ...]:

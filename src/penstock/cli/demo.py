@@ -29,7 +29,7 @@ def demo(
     """Runs a whole pipeline on this machine alone: no broker, no server."""
     from penstock.actions.demo import FILES
     from penstock.actions.demo import demo as demo_action
-    from penstock.supervise.loop import Stop
+    from penstock.supervise.stopping import Stop
 
     stop = Stop()
     view = view_for(once=False, as_json=as_json)
@@ -39,12 +39,12 @@ def demo(
         )
         out.print("The pipeline sums revenue per minute and region, and writes Parquet.\n")
     with stopped_by_signals(stop), view:
-        result = demo_action(folder, starter(quiet=as_json, then=view.preparing), stop, view.snapshot)
+        result = demo_action(folder, starter(quiet=as_json, then=view.preparing), stop, view.snapshot, (view.event,))
     if as_json:
         print_json(result.to_json())
     else:
         show_problems(result.run.problems, folder)
-        view.ended(result.run)
+        view.ended(result.run.queries)
         if result.revenue:
             _show_picture(result)
     raise typer.Exit(0 if result.ok else exit_code(result.run) or FAILED)

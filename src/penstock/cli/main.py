@@ -18,7 +18,10 @@ from typer.core import TyperGroup
 from penstock.problems import Problem, UserError
 from penstock.version import VERSION
 
-COMMANDS = ("init", "demo", "check", "show", "run", "dead-letters", "doctor", "explain", "dev", "bench")
+COMMANDS = (
+    "init", "demo", "check", "graph", "show", "plan", "run", "checkpoint", "dead-letters", "doctor", "explain", "dev",
+    "bench",
+)  # fmt: skip
 """In the order in which they are listed and used; each is `penstock.cli.<name>`, a function or a group of commands."""
 
 

@@ -9,7 +9,12 @@ import typer
 
 Pipelines = Annotated[
     list[str] | None,
-    typer.Argument(help="Pipelines by name or file; all of the project by default.", show_default=False),
+    typer.Argument(
+        metavar="[SELECTOR]...",
+        help="Pipelines by name or file, `pipeline.query`, `tag:…`; `+x` with all that feeds it, `x+` with all that it"
+        " feeds. All of the project by default.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Env = Annotated[

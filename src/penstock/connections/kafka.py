@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from penstock.connections.connection import ConnectionSpec
 from penstock.connections.kafka_options import refusal
+from penstock.facts import stores
 from penstock.notation.durations import Duration, to_milliseconds
 from penstock.notation.paths import PathText
 from penstock.spec import Option, Spec, spark_option, spark_option_names, to_option
@@ -86,6 +88,14 @@ class KafkaAddress(Spec):
         if (self.sasl_mechanism or self.password) and self.username is None:
             raise PydanticCustomError("kafka", "`sasl_mechanism` and `password` need a `username`")
         return self
+
+    def topic_stores(
+        self, topics: Iterable[str], connection: str | None, pattern: str | None = None
+    ) -> tuple[stores.Store, ...]:
+        """Topics of this cluster, by name and by pattern, as places that others may read or write too."""
+        at = self.servers or ""
+        named = tuple(stores.Store("topic", topic, at, connection) for topic in topics)
+        return (*named, stores.Store("topic", pattern, at, connection, is_pattern=True)) if pattern else named
 
     def address_options(self) -> dict[str, str]:
         """The address as options of Spark's Kafka source and sink."""

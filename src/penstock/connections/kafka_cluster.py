@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS = 5.0
 _ASK_SECONDS = 1.0
+_KEPT_ERRORS = 100
 _LOGGER = logging.getLogger("penstock.kafka")
 
 
@@ -28,7 +30,7 @@ class Cluster:
 
     def __init__(self, address: KafkaAddress, keys: tuple[str, ...] = ("servers",)) -> None:
         self._address, self._keys = address, keys
-        self._errors: list[Any] = []
+        self._errors: deque[Any] = deque(maxlen=_KEPT_ERRORS)
         self._client: AdminClient | None = None
 
     def reach(self) -> None:
@@ -64,6 +66,38 @@ class Cluster:
                 offsets.setdefault(place.topic, {})[place.partition] = self._result(future).offset
             found.append(offsets)
         return found[0], found[1]
+
+    def newest(self, partitions: Iterable[tuple[str, int]], *, committed: bool) -> Offsets:
+        """The next offset to be written; with `committed`, the one up to which no transaction is open."""
+        import confluent_kafka
+
+        admin = _admin()
+        level, client = confluent_kafka.IsolationLevel, self._opened()
+        client.poll(0)  # takes what went wrong since it was asked last
+        asked = client.list_offsets(
+            {confluent_kafka.TopicPartition(topic, one): admin.OffsetSpec.latest() for topic, one in partitions},
+            isolation_level=level.READ_COMMITTED if committed else level.READ_UNCOMMITTED,
+            request_timeout=_WAIT_SECONDS,
+        )
+        offsets: Offsets = {}
+        for place, future in asked.items():
+            offsets.setdefault(place.topic, {})[place.partition] = self._result(future).offset
+        return offsets
+
+    def offsets_at(self, partitions: Iterable[tuple[str, int]], moment_ms: int | None) -> Offsets:
+        """The first offset that is as late as a moment, or the end where none is; None: the end."""
+        from confluent_kafka import TopicPartition
+
+        wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
+        _, ends = self.offsets([(one.topic, one.partition) for one in wanted])
+        if moment_ms is None:
+            return ends
+        question = dict.fromkeys(wanted, _admin().OffsetSpec.for_timestamp(moment_ms))
+        for place, future in self._opened().list_offsets(question, request_timeout=_WAIT_SECONDS).items():
+            offset = self._result(future).offset
+            if offset >= 0:
+                ends[place.topic][place.partition] = offset
+        return ends
 
     def creates_topics(self) -> bool | None:
         """Does a broker make a topic when somebody writes to it? None if this user may not know."""

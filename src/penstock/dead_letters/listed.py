@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.dead_letters.letters import Brief, LetterFilter, once_each, to_briefs
 from penstock.dead_letters.opened import Opened, require_node
+from penstock.problems import Problem, errors_in
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,17 @@ class ListedLetters:
     """The greatest groups first."""
 
     groups: tuple[Group, ...]
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with pipelines whose letters are not counted here."""
 
     @property
     def letters(self) -> int:
         return sum(group.letters for group in self.groups)
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": True, "letters": self.letters, "groups": [group.to_json() for group in self.groups]}
+        told = {"problems": [problem.to_json() for problem in self.problems]} if self.problems else {}
+        groups = [group.to_json() for group in self.groups]
+        return {"ok": not errors_in(self.problems), "letters": self.letters, "groups": groups} | told
 
 
 def listed_letters(project: Opened, node: str | None) -> ListedLetters:
@@ -52,7 +57,8 @@ def listed_letters(project: Opened, node: str | None) -> ListedLetters:
         groups += _counted(once_each(letters), pipeline.name, project.replayed(pipeline)) if letters else []
     if node is not None and not groups:
         require_node(node, project.pipelines)
-    return ListedLetters(tuple(sorted(groups, key=lambda group: (-group.letters, group.pipeline, group.node))))
+    groups.sort(key=lambda group: (-group.letters, group.pipeline, group.node))
+    return ListedLetters(tuple(groups), project.problems)
 
 
 def _counted(letters: Iterable[Brief], pipeline: str, done: Mapping[str, str]) -> list[Group]:

@@ -35,6 +35,8 @@ class Opened:
     others: tuple[Pipeline, ...]
     engine: Callable[[], Engine] = field(repr=False)
     """Starts Spark, or gives the one that it has started."""
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with the pipelines that were left out."""
 
     @property
     def root(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.dead_letters.file_lines import lines_of
 from penstock.dead_letters.letters import Letter, LetterFilter
 from penstock.dead_letters.opened import Opened, chosen
-from penstock.problems import Problem, UserError
+from penstock.problems import Problem, UserError, errors_in
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,13 @@ class ShownLetters:
     letters: tuple[ShownLetter, ...]
     total: int
     """How many were meant, before the limit."""
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with pipelines whose letters are not among these."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": True, "total": self.total, "letters": [shown.to_json() for shown in self.letters]}
+        told = {"problems": [problem.to_json() for problem in self.problems]} if self.problems else {}
+        letters = [shown.to_json() for shown in self.letters]
+        return {"ok": not errors_in(self.problems), "total": self.total, "letters": letters} | told
 
 
 def shown_letters(project: Opened, choice: LetterFilter, limit: int | None, *, again: bool = True) -> ShownLetters:
@@ -47,4 +51,4 @@ def shown_letters(project: Opened, choice: LetterFilter, limit: int | None, *, a
     found.sort(key=lambda one: one.letter.at.timestamp() if one.letter.at else 0.0, reverse=True)
     lines = lines_of(one.letter for one in found[:limit])
     taken = (replace(one, lines=lines.get((one.letter.file, one.letter.raw), ())) for one in found[:limit])
-    return ShownLetters(tuple(taken), len(found))
+    return ShownLetters(tuple(taken), len(found), project.problems)

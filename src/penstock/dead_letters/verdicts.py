@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.dead_letters.bad_records import ARRIVED, DECODED, FUTURE, HIDDEN, ORIGIN_SCHEMA
+from penstock.facts.raised import sealed
 from penstock.notation.durations import to_milliseconds
 from penstock.notation.sql_text import quoted
 from penstock.pipeline.model import Source, Step
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 VERDICT = "_penstock_verdict"
 """Why a row does not go on: `STRUCT<otherwise, check, reason>`, or NULL."""
-FAILED = "penstock:bad-record:"
-"""Starts the text of the error that stops a query at a bad record."""
 PLACE = ("topic", "partition", "offset", "file")
 """What of a record's origin tells where it is."""
 OBSERVED = "penstock."
@@ -249,7 +248,7 @@ def _place(node: Source | Step) -> Column:
     origin = col(HIDDEN)["origin"]
     head = json.dumps({"node": node.name, "check": DECODED}).removesuffix("}")
     partition, offset = origin["partition"].cast("string"), origin["offset"].cast("string")
-    topic = [lit(f'{FAILED}{head}, "topic": "'), origin["topic"]]
+    topic = [lit(f'{sealed("bad-record")}{head}, "topic": "'), origin["topic"]]
     return concat(*topic, lit('", "partition": '), partition, lit(', "offset": '), offset, lit("}"))
 
 
@@ -273,7 +272,7 @@ def _failure(rows: DataFrame, node: Source | Step, check: Column, reason: Column
         *(origin[name].alias(name) for name in PLACE),
         substring(raw.cast("string"), 1, SHOWN_CHARACTERS).alias("record"),
     )
-    return concat(lit(FAILED), to_json(told))
+    return concat(lit(sealed("bad-record")), to_json(told))
 
 
 def _origin(rows: DataFrame) -> Column:

@@ -11,10 +11,11 @@ from penstock.dead_letters import verdicts
 from penstock.dead_letters.leaving import at
 from penstock.engine.session import Engine
 from penstock.pipeline.model import Pipeline, Query, Sink, Source
-from penstock.problems import Fault, Problem
+from penstock.problems import Fault, Problem, UserError
 from penstock.sinks.batch import Batch
 from penstock.sinks.files import Files
-from penstock.sinks.ledger import FileLedger
+from penstock.sinks.ledger import FileLedger, is_done
+from penstock.spark_internals import note_caller
 from penstock.storage.storage import join
 
 if TYPE_CHECKING:
@@ -40,13 +41,16 @@ class BatchWriter:
         self._checkpoint, self._materialise = checkpoint, materialise
         self._notes = FileLedger(engine.storage(checkpoint), join(checkpoint, LEDGER), query_id)
         self.problem: Problem | None = None
-        """What a sink said of its own failure."""
+        """What a sink, or the ledger, reports about its own failure."""
         self.refused: Problem | None = None
-        """Why a source refused the batch; it may know how to mend that."""
+        """Why a source refused the batch; it may be able to adapt."""
         self.error: Exception | None = None
-        """What Spark or the user's code raised."""
+        """What was raised: by Spark, by the user's code, or by a sink together with its Problem."""
+        self.writing: Sink | None = None
+        """The sink that is being written."""
 
     def __call__(self, rows: DataFrame, number: int) -> None:
+        note_caller()
         reached("after_offset_log")
         try:
             for source in self._pipeline.sources_of(self._query.name):
@@ -60,7 +64,18 @@ class BatchWriter:
                 reached("before_commit_log")
         except Exception as error:
             self.error = error
+            if self.problem is None and self.refused is None:
+                self.problem = self._problem_in(error)
             raise
+
+    def _problem_in(self, error: Exception) -> Problem | None:
+        """The Problem that an error carries, so that its code and its fix are not lost on the way through Spark."""
+        if isinstance(error, UserError):
+            return error.problems[0]
+        if isinstance(error, Fault):
+            sink = self.writing or self._query.sink
+            return error.at(sink.origin.at(*error.keys))
+        return None
 
     def _show(self, source: Source, rows: DataFrame, number: int) -> None:
         try:
@@ -84,8 +99,8 @@ class BatchWriter:
             rows.unpersist()
 
     def _write(self, sink: Sink, rows: DataFrame, number: int) -> None:
-        spec = sink.spec
-        if not spec.declared_capabilities.has_ledger and self._notes.done(sink.name) >= number:
+        spec, self.writing = sink.spec, sink
+        if not spec.declared_capabilities.has_ledger and is_done(self._notes, sink.name, number):
             return
         batch = Batch(
             self._pipeline.name,
@@ -95,17 +110,14 @@ class BatchWriter:
             put_aside=lambda refused: self._put_aside(sink, refused, number),
             ledger=self._notes,
         )
-        try:
-            if spec.batch_sql is not None:
-                rows.createOrReplaceTempView(VIEW)
-                rows = rows.sparkSession.sql(spec.batch_sql)
-            spec.write(spec.encoded(rows), batch)
-        except Fault as fault:
-            self.problem = fault.at(sink.origin.at(*fault.keys))
-            raise
+        if spec.batch_sql is not None:
+            rows.createOrReplaceTempView(VIEW)
+            rows = rows.sparkSession.sql(spec.batch_sql)
+        spec.write(spec.encoded(rows), batch)
         reached("after_sink_commit")
         if not spec.declared_capabilities.has_ledger:
             self._notes.note(sink.name, number)
+        self.writing = None
 
     def _put_aside(self, sink: Sink, refused: DataFrame, number: int) -> None:
         """Keeps what a sink refused. Run again, a batch replaces what it kept the first time."""
@@ -127,4 +139,8 @@ class BatchWriter:
 
 
 def _nowhere(refused: DataFrame) -> None:
-    raise Fault("RECORD003", "a dead letter was refused", "see why, at the place where dead letters go")
+    raise Fault(
+        "RECORD003",
+        "a dead letter was refused",
+        "give the rows of `dead_letters:` a sink that takes every row, such as `type: files`",
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from penstock.problems import Fault, Problem, UserError
 from penstock.query.async_progress import writer_options
 from penstock.query.state_store import PROVIDER, PROVIDERS
 from penstock.query.triggers import Trigger
-from penstock.sinks.sink import Mode
+from penstock.sinks.sink import Mode, SinkSpec
 from penstock.transforms import functions
 from penstock.transforms.splice import CARRIED, FUNCTION_FIX, Misplaced, with_hidden
 from penstock.transforms.sql import Sql
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+Instead = Callable[["SparkSession", Source], "DataFrame | None"]
+"""Rows that stand in for a source that cannot be read yet; None where it can."""
 OBSERVATION = "penstock"
 """The name under which each batch counts the rows that it hands to the sinks."""
 
@@ -65,15 +67,26 @@ class Built:
         return is_stateful(self.plan)
 
 
-def build(engine: Engine, pipeline: Pipeline, query: Query, settings: Mapping[str, str]) -> Built:
-    """Declares a query's sources and steps to Spark. The pipeline is resolved. Raises UserError at the user's line."""
+def build(
+    engine: Engine,
+    pipeline: Pipeline,
+    query: Query,
+    settings: Mapping[str, str],
+    *,
+    again: SparkSession | None = None,
+    instead: Instead | None = None,
+) -> Built:
+    """Declares a query's sources and steps to Spark. The pipeline is resolved. Raises UserError at the user's line.
+
+    `again`: the session of the query's earlier start in this run.
+    """
     needed: dict[str, str] = {}
     for source in pipeline.sources_of(query.name):
         needed |= source.spec.session_settings
-    session = engine.session(needed | dict(settings))
+    session = engine.session(needed | dict(settings), again)
     _require_store(engine, query, settings.get(PROVIDER, ""))
     routed = routed_nodes(pipeline, query)
-    reading = Reading(whole=bool(routed), timed=query.trigger.kind == "real_time")
+    reading = Reading(whole=bool(routed), timed=query.trigger.kind == "real_time", instead=instead)
     made = frames(session, pipeline, query.name, reading)
     place = routed_letters(query)
     plain = Built(query, session, made.rows)
@@ -96,10 +109,14 @@ class Reading:
 
     samples: Mapping[str, DataFrame] | None = None
     """Rows that stand in for the sources."""
+    handed_on: Mapping[str, DataFrame] | None = None
+    """Rows that stand in for what the sources hand on to steps, decoded and judged."""
     whole: bool = False
     """Is the origin of a record handed on from step to step?"""
     timed: bool = False
     """Does each batch report how late the records of its sources came?"""
+    instead: Instead | None = None
+    """Gives rows in place of a source whose table is not made yet."""
 
 
 AS_DECLARED = Reading()
@@ -130,11 +147,15 @@ def frames(session: SparkSession, pipeline: Pipeline, name: str, reading: Readin
     carried |= {ARRIVED} if any(isinstance(node, Step) for node in limited) else set()
     for node in nodes:
         try:
+            if reading.handed_on is not None and isinstance(node, Source):
+                made[node.name] = _with_watermark(reading.handed_on[node.name], node)
+                made[node.name].createOrReplaceTempView(node.name)
+                continue
             if isinstance(node.spec, DeadLetters):
                 made[node.name] = verdicts.dead_letters(made[node.spec.dead_letters], node.spec.dead_letters)
                 continue
             if isinstance(node, Source):
-                rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, reading.timed)
+                rows = samples[node.name] if samples else _loaded(session, node, HIDDEN in carried, reading)
                 rows = verdicts.with_arrival(rows, node) if limited and not samples else rows
             else:
                 ready = {one: made[one] for one in node.inputs if one in made}
@@ -159,8 +180,10 @@ def frames(session: SparkSession, pipeline: Pipeline, name: str, reading: Readin
     return Frames(made, judged)
 
 
-def _loaded(session: SparkSession, source: Source, whole: bool, timed: bool) -> DataFrame:
-    if timed:
+def _loaded(session: SparkSession, source: Source, whole: bool, reading: Reading) -> DataFrame:
+    if reading.instead is not None and (rows := reading.instead(session, source)) is not None:
+        return rows
+    if reading.timed:
         return source.spec.load_timed(session, partial(record_times.observed, source=source.name), whole=whole)
     return source.spec.load_whole(session) if whole else source.spec.load(session)
 
@@ -169,6 +192,10 @@ def _going_on(rows: DataFrame, node: Source | Step) -> DataFrame:
     """What later steps see of a node."""
     if isinstance(node, Source) and node.spec.declared_capabilities.stable_plan and rows.isStreaming:
         rows = settled(rows)
+    return _with_watermark(rows, node)
+
+
+def _with_watermark(rows: DataFrame, node: Source | Step) -> DataFrame:
     watermark = node.spec.watermark
     return rows if watermark is None else rows.withWatermark(watermark.column, to_spark(watermark.delay))
 
@@ -315,13 +342,22 @@ def let_end(session: SparkSession, plan: Operator) -> None:
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
 
 
+def judge_sinks(built: Built) -> Iterator[Problem]:
+    """Lets the sinks look at the columns of the rows that they will get. Changes nothing."""
+    return _asked(built, lambda spec: spec.judge)
+
+
 def prepare(built: Built) -> Iterator[Problem]:
-    """Lets the sinks look at the rows that they will get, and make their tables."""
+    """Lets the sinks make what must be there before the query starts, such as empty tables."""
+    return _asked(built, lambda spec: spec.prepare)
+
+
+def _asked(built: Built, how: Callable[[SinkSpec], Callable[[DataFrame], None]]) -> Iterator[Problem]:
     for sink in built.query.sinks:
         rows = built.rows
         try:
             if sink.spec.batch_sql is None:
-                sink.spec.prepare(rows)
+                how(sink.spec)(rows)
         except Fault as fault:
             yield fault.at(sink.origin.at(*fault.keys))
         except Exception as error:  # noqa: BLE001 - PySpark gives each refusal a class of its own

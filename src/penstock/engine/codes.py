@@ -58,6 +58,67 @@ CODES: tuple[Code, ...] = (
         "A row of an aggregation changes from batch to batch: what fails now may hold later.",
     ),
     Code(
+        "FAILURE001",
+        "A checkpoint file is damaged or missing",
+        "Spark writes what it has read, and the state, into files of the checkpoint. One that is empty, cut off or gone"
+        " stops the query: without it Spark would read rows twice or leave some out. A full disk and a machine that"
+        " lost power are the most common causes.",
+    ),
+    Code(
+        "FAILURE002",
+        "A checkpoint does not fit the query any more",
+        "The checkpoint holds state or offsets of another form of the query: other keys, aggregates, types or sources."
+        " Spark cannot read that state under the new query.",
+    ),
+    Code(
+        "FAILURE003",
+        "A file cannot be read",
+        "The file is cut off, overwritten, of another format, or has a column in another type than the schema. The"
+        " message names the file and what its reader reports.",
+    ),
+    Code(
+        "FAILURE004",
+        "A file is gone before it was read",
+        "A batch was to read a file that somebody has moved or deleted since Spark listed the folder. Files must stay"
+        " until their batch is committed.",
+    ),
+    Code(
+        "FAILURE005",
+        "A source or sink cannot be reached",
+        "A broker, a database, a server or an object store does not answer. Penstock restarts the query with growing"
+        " delays, as `restarts:` says, and reports this when they are used up.",
+    ),
+    Code(
+        "FAILURE006",
+        "Code of yours fails in a query",
+        "A Python function of the pipeline raised an exception while Spark ran it. The message names the file and the"
+        " line, and what was raised. Nothing of the batch is committed.",
+    ),
+    Code(
+        "FAILURE007",
+        "A worker died",
+        "A Python worker or an executor ended in the middle of a task. Most often the system killed it for its memory."
+        " Penstock restarts the query, as `restarts:` says, and reports this when that does not help.",
+    ),
+    Code(
+        "FAILURE008",
+        "Memory did not suffice",
+        "A batch needed more memory than Spark has. Penstock restarts the query, as `restarts:` says, and reports this"
+        " when that does not help.",
+    ),
+    Code(
+        "FAILURE009",
+        "A disk is full",
+        "The checkpoint, the sink or Spark's own temporary files have no space left. Penstock waits, as `restarts:`"
+        " says, and resumes when there is space again.",
+    ),
+    Code(
+        "FAILURE010",
+        "An expression fails on a value",
+        "Under ANSI rules a cast, a division or an index that is not possible is an error and not a NULL. So one row"
+        " stops the query. The message shows the value, and the place is that of the expression.",
+    ),
+    Code(
         "FUNCTION002",
         "A declared function cannot be made",
         "Its module or name is wrong, or the type that it `returns` is none of Spark's.",
@@ -78,7 +139,7 @@ CODES: tuple[Code, ...] = (
         "RECORD001",
         "A bad record stops the query",
         "The record cannot be decoded, or fails an expectation whose word is `fail`. Nothing of its batch is committed,"
-        " and the next run stops at it again until it is mended, dropped or put aside.",
+        " and the next run stops at it again until it is fixed, dropped or set aside.",
     ),
     Code("RECORD003", "A dead letter cannot be kept", "The place where dead letters go has refused it."),
     Code(
@@ -88,9 +149,18 @@ CODES: tuple[Code, ...] = (
         " queries can do it where Spark's own Kafka sink writes them, without `batch_sql`.",
     ),
     Code(
+        "REGISTRY004",
+        "A record has a schema that the registry lacks",
+        "Each record carries the id of the schema that it was written with. Penstock fetches the schemas when a query"
+        " starts, and again when a record has an id that is not among them. The registry does not have this one for the"
+        " topic's subject.",
+    ),
+    Code(
         "RUN001",
         "A query failed",
-        "The run ends, and the other queries with it. The next run goes on from the last committed batch.",
+        "The cause does not pass by itself, or the query failed again after its last restart. `on_failure` decides"
+        " whether the other queries of its pipeline stop too; other pipelines run on. The exit code is 3. The next run"
+        " resumes after the last committed batch.",
     ),
     Code(
         "RUN002",

@@ -7,7 +7,9 @@ run beside Spark, such as a broker for development, are locked in the same way u
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 import os
 import subprocess
 import tempfile
@@ -43,6 +45,10 @@ LOCAL_SETTINGS_OF_CONNECTOR: Mapping[str, Mapping[str, str]] = {
     "delta": {"spark.databricks.delta.snapshotPartitions": "2"},
 }
 """What a connector gets when Spark runs in one process."""
+
+_OPTIONAL_SECONDS = 10.0
+"""How long a start waits for a jar that it can do without. Ivy takes about three to fetch one."""
+_TRY_AGAIN_SECONDS = 24 * 3_600.0
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, name) when a jar has arrived, once for each jar that had to be fetched."""
@@ -150,7 +156,35 @@ def ensure(
     return tuple(cache / jar.file_name for jar in jars)
 
 
-def fetch(jars: Sequence[LockedJar], cache: Path, java: Path, on_progress: Progress | None = None) -> None:
+def can_be_had(connector: str, spark_minor: str, java: Path) -> bool:
+    """Of a connector that only makes things quicker: are its jars here, or can they be fetched in a few seconds?
+
+    After a failure nobody waits again for a day: a start without a network must not take longer for it.
+    """
+    jars = _missing(_jars_of((connector,), spark_minor), cache_folder())
+    if not jars:
+        return True
+    tried = cache_folder() / f".{connector}-{spark_minor}-not-fetched"
+    with contextlib.suppress(OSError):
+        if 0 <= time.time() - tried.stat().st_mtime < _TRY_AGAIN_SECONDS:
+            return False
+    try:
+        fetch(jars, cache_folder(), java, at_most_seconds=_OPTIONAL_SECONDS)
+    except UserError:
+        with contextlib.suppress(OSError):  # then it is tried again next time
+            tried.touch()
+        return False
+    tried.unlink(missing_ok=True)
+    return True
+
+
+def fetch(
+    jars: Sequence[LockedJar],
+    cache: Path,
+    java: Path,
+    on_progress: Progress | None = None,
+    at_most_seconds: float = math.inf,
+) -> None:
     """Put these jars into `cache`, each whole and verified or not at all; the errors are those of `ensure`."""
     if not jars:
         return
@@ -161,7 +195,8 @@ def fetch(jars: Sequence[LockedJar], cache: Path, java: Path, on_progress: Progr
     except OSError as error:
         raise _not_had(jars, f"the cache `{cache}` cannot be written ({error.strerror})") from error
     with folder as name:
-        arrived = retrieve([jar.coordinate for jar in jars], Path(name), java, on_progress)
+        coordinates = [jar.coordinate for jar in jars]
+        arrived = retrieve(coordinates, Path(name), java, on_progress, at_most_seconds=at_most_seconds)
         intact = [jar for jar in jars if jar.coordinate in arrived and _is_intact(arrived[jar.coordinate], jar)]
         for jar in intact:
             arrived[jar.coordinate].replace(cache / jar.file_name)
@@ -187,6 +222,7 @@ def retrieve(
     java: Path,
     on_progress: Progress | None = None,
     stalled_after_seconds: float = 60,
+    at_most_seconds: float = math.inf,
 ) -> dict[Coordinate, Path]:
     """Fetch jars, unverified, to somewhere under the empty `folder`; those that could not be had are left out.
 
@@ -212,8 +248,8 @@ def retrieve(
         subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process,
     ):
         try:
-            size, grew_at = 0, time.monotonic()
-            while process.poll() is None and time.monotonic() - grew_at < stalled_after_seconds:
+            size, grew_at, end = 0, time.monotonic(), time.monotonic() + at_most_seconds
+            while process.poll() is None and time.monotonic() < min(grew_at + stalled_after_seconds, end):
                 time.sleep(0.05)
                 look()
                 before, size = size, _size_under(folder)

@@ -16,9 +16,9 @@ from penstock.connections.kafka_options import (
 )
 from penstock.engine.spark_versions import spark_version
 from penstock.facts.operators import Operator
-from penstock.facts.streams import is_stateful
 from penstock.pipeline.model import Pipeline, Query
-from penstock.query.async_progress import DEFAULT_INTERVAL, interval_of, lacks_cache
+from penstock.pipeline.progress_beside_work import is_chosen
+from penstock.query.async_progress import DEFAULT_INTERVAL, interval_of
 from penstock.query.state_store import FORMAT, PROVIDER, State, merged
 from penstock.query.triggers import Latency, Trigger
 from penstock.query.watermark import POLICY
@@ -157,18 +157,11 @@ def async_progress(
     """Is progress written down beside the work, and how often? What the query sets wins.
 
     `settings` are those of its session.
-
-    Where the operators are not known, they are taken to keep no state: a promise is never told stronger than it is.
     """
     asked = query.settings.async_progress
     if asked is not None:
         return Choice(interval_of(asked) or OFF, "set by you", _REPEATS if asked else "")
-    fits = (
-        query.trigger.allows_async_progress
-        and query.sink.spec.declared_capabilities.async_progress
-        and pipeline.is_native(query)
-    )
-    if query.latency != "low" or not fits or (plan is not None and is_stateful(plan)) or lacks_cache(settings):
+    if not is_chosen(pipeline, query, plan, settings):
         return None
     return Choice(DEFAULT_INTERVAL, "no batch waits until its progress is written down", _REPEATS)
 

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from penstock.facts.deployment import Deployment
 from penstock.notation import references
+from penstock.notation.masters import MASTER
 from penstock.notation.paths import absolute, is_path
-from penstock.pipeline.model import Origin, Pipeline, Sink
+from penstock.pipeline.model import Origin, Pipeline, Query, Sink
 from penstock.pipeline.project import Project
 from penstock.problems import Problem, UserError
+from penstock.query.restarts import Level, Policy, merged_policy
 from penstock.query.state_store import State
 from penstock.spec import Spec, to_option
 from penstock.storage.storage import join
 
 S = TypeVar("S", bound=Spec)
+FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
 
 
 def environment(project: Project, process: Mapping[str, str]) -> dict[str, str]:
     """The values of references: the process's environment, then the project's `variables`."""
-    given = {name: value for name, value in process.items() if value}
-    return {name: to_option(value) for name, value in project.variables.items()} | given
+    return project.values(process)
 
 
 def mask(project: Project, process: Mapping[str, str]) -> references.Mask:
@@ -73,13 +76,18 @@ def pipeline(written: Pipeline, project: Project, process: Mapping[str, str]) ->
         result = replace(
             result, sources=tuple(replace(s, spec=s.spec.keeping(join(kept, s.name))) for s in result.sources)
         )
+    try:
+        result = replace(result, level=_level(written.level, written.origin, environ, project))
+    except UserError as error:
+        problems.extend(error.problems)
     settings = {}
     for name, value in written.settings.items():
         origin = written.settings_origins.get(name, written.origin)
         try:
             plain = _plain(dict(value.spark), origin, ("spark",), environ)
             state = value.state and spec(value.state, _below(origin, "state"), environ, project)
-            settings[name] = value.model_copy(update={"spark": plain, "state": state})
+            restarts = value.restarts and spec(value.restarts, _below(origin, "restarts"), environ, project)
+            settings[name] = value.model_copy(update={"spark": plain, "state": state, "restarts": restarts})
         except UserError as error:
             problems.extend(error.problems)
     if problems:
@@ -98,11 +106,51 @@ def project_settings(project: Project, process: Mapping[str, str]) -> dict[str, 
     return settings | {key: to_option(value) for key, value in own.items()}
 
 
+def deployment(project: Project, process: Mapping[str, str]) -> Deployment:
+    """Where the project runs, as far as it is known: without what hangs on a variable that is not set."""
+    environ = environment(project, process)
+
+    def known(value: Any) -> Any:
+        try:
+            return references.resolve(value, environ)
+        except references.Unset:
+            return None
+
+    settings: dict[str, str] = {}
+    for name, catalog in project.catalogs.items():
+        with suppress(UserError):  # reported where it is needed
+            settings |= spec(catalog, project.origin, environ, project).settings(name)
+    own = {key: known(value) for key, value in project.spark.items()}
+    settings |= {key: to_option(value) for key, value in own.items() if value is not None}
+    storage = known(project.storage)
+    shared = [(number, known(folder)) for number, folder in enumerate(project.shared_paths)]
+    plain = Deployment()
+    return Deployment(
+        master=settings.get(MASTER, plain.master),
+        file_system=settings.get(FILE_SYSTEM, plain.file_system),
+        storage=None if storage is None else project.absolute(storage),
+        shared=tuple((number, project.absolute(folder)) for number, folder in shared if folder is not None),
+        settings=settings,
+    )
+
+
 def project_state(project: Project, process: Mapping[str, str]) -> State | None:
     """Where the project's queries keep their state."""
     if project.state is None:
         return None
     return spec(project.state, _below(project.origin, "state"), environment(project, process), project)
+
+
+def policy(project: Project, resolved: Pipeline, query: Query, process: Mapping[str, str]) -> Policy:
+    """When a query restarts and when it gives up: its own words, then its pipeline's, then the project's."""
+    wide = _level(project.level, project.origin, environment(project, process), project)
+    return merged_policy(wide, resolved.level, query.settings.level, max_bad_share=query.settings.max_bad_share)
+
+
+def _level(level: Level, origin: Origin, environ: Mapping[str, str], project: Project) -> Level:
+    if level.restarts is None:
+        return level
+    return replace(level, restarts=spec(level.restarts, _below(origin, "restarts"), environ, project))
 
 
 def _below(origin: Origin, *keys: str) -> Origin:

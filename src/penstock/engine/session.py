@@ -18,13 +18,15 @@ from uuid import uuid4
 
 from penstock import spark_internals
 from penstock.engine import connectors as connector_jars
-from penstock.engine import jvm_archive, jvm_options
+from penstock.engine import jvm_archive, jvm_options, python_daemon
 from penstock.engine.java import Java, require_java
 from penstock.engine.jvm import launch
+from penstock.engine.resolve import FILE_SYSTEM
 from penstock.engine.spark_versions import minor, spark_version
+from penstock.notation.masters import MASTER, is_one_machine
 from penstock.notation.paths import is_local
 from penstock.problems import Problem, UserError
-from penstock.spark_internals import Jvm, JvmError
+from penstock.spark_internals import JavaError, Jvm, JvmError
 from penstock.storage.hadoop import HadoopStorage
 from penstock.storage.storage import LocalStorage, Storage
 
@@ -42,6 +44,16 @@ _LISTS = {
 _FILES = "spark.hadoop.fs.file.impl"
 _LAUNCH = ("spark.driver.", "spark.master", "spark.app.name", "spark.jars", "spark.submit.", _FILES)
 """What the JVM must know when it is launched. Nothing else goes onto its command line, where all users can read it."""
+_RETAINED = {
+    # Each batch and each restart would leave its listing of files there, which nothing looks at again.
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
+    # What Spark keeps for its pages: with its defaults, about a hundred megabytes that a run of hours fills.
+    "spark.sql.ui.retainedExecutions": "200",
+    "spark.ui.retainedJobs": "200",
+    "spark.ui.retainedStages": "200",
+    "spark.ui.retainedTasks": "5000",
+}
+"""A run lasts for months: what Spark keeps of batches that are done is kept short."""
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
 
@@ -72,13 +84,19 @@ class Engine:
 
     @property
     def is_local(self) -> bool:
-        return str(self.spark.sparkContext.master).startswith("local")
+        return is_one_machine(str(self.spark.sparkContext.master))
 
-    def session(self, settings: Mapping[str, str]) -> SparkSession:
-        """A session of its own: its settings and views are seen by one query only."""
+    def session(self, settings: Mapping[str, str], again: SparkSession | None = None) -> SparkSession:
+        """A session of its own: its settings and views are seen by one query only.
+
+        `again`: the session that the query had before. Spark never lets go of all that belongs to a session, so a query
+        that restarts keeps its own, with its settings as new.
+        """
         from pyspark.errors import AnalysisException
 
-        session = self.spark.newSession()
+        session = again or self.spark.newSession()
+        if again is not None:
+            again.sql("RESET")
         for key, value in settings.items():
             try:
                 session.conf.set(key, value)
@@ -119,11 +137,7 @@ class Engine:
             return
         with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped, and need not be
             self.spark.stop()
-        self.jvm.close()
-        if process.stdin:
-            process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
+        _end(process, self.jvm)
 
     def _pump(self, stream: Any) -> None:
         for line in iter(stream.readline, b""):
@@ -163,16 +177,16 @@ def start(
     java = require_java(os.environ)
     spark_minor = minor(installed_version())
     spark_version(spark_minor)
-    is_here = settings.get("spark.master", "local").startswith("local")
+    is_here = is_one_machine(settings.get(MASTER, "local"))
     wanted = tuple(sorted({*connectors} - {"local-fs"}))
-    if "local-fs" in connectors and is_here and _can_be_had("local-fs", spark_minor, java.path):
+    if "local-fs" in connectors and is_here and connector_jars.can_be_had("local-fs", spark_minor, java.path):
         wanted = (*wanted, "local-fs")
     jars = connector_jars.ensure(wanted, spark_minor, java.path, on_progress)
     ours = _defaults(name, folder) | connector_jars.settings(wanted) | {"spark.jars": ",".join(map(str, jars))}
     ours["spark.driver.extraJavaOptions"] += f" {_jvm_options(java, settings, brief, record_to)}"
     merged = ours | dict(settings)
-    if merged["spark.master"].startswith("local"):
-        merged = connector_jars.local_settings(wanted) | merged
+    if is_one_machine(merged[MASTER]):
+        merged = connector_jars.local_settings(wanted) | python_daemon.settings(os.environ) | merged
         merged = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} | merged
     for key, joint in _LISTS.items():
         merged[key] = joint.join(filter(None, (ours.get(key), settings.get(key))))
@@ -194,45 +208,6 @@ def archive_shelf(java: Java, settings: Mapping[str, str]) -> jvm_archive.Shelf 
     """Where the class-data archive for a Spark with these settings is kept; None when it can use none."""
     unfit = jvm_archive.unfit(settings.get("spark.driver.extraClassPath"), os.environ)
     return None if unfit else jvm_archive.shelf(java, os.environ)
-
-
-def _can_be_had(connector: str, spark_minor: str, java: Path) -> bool:
-    """Of a connector that only makes things quicker: is its jar here, or can it be fetched?"""
-    try:
-        connector_jars.ensure((connector,), spark_minor, java)
-    except UserError:
-        return False
-    return True
-
-
-class _Shared:
-    """A Spark that several handles of one process use: it ends with the last of them."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.engine: Engine | None = None
-
-    @contextlib.contextmanager
-    def use(self, start_it: Callable[[], Engine]) -> Iterator[Engine]:
-        """The Spark of this process, started if there is none. One that somebody else started is not ended here."""
-        with self.lock:
-            others = running() if self.engine is None else None
-            if others is None:
-                self.engine = self.engine or start_it()
-                self.users += 1
-            engine = attach(others) if others else self.engine
-        try:
-            yield engine  # type: ignore[misc] # one of the two is there
-        finally:
-            with self.lock:
-                self.users -= engine is self.engine
-                if engine is self.engine and engine and not self.users:
-                    self.engine = None
-                    engine.close()
-
-
-shared = _Shared()
 
 
 def attach(spark: SparkSession) -> Engine:
@@ -264,13 +239,14 @@ def _defaults(name: str, folder: Path) -> dict[str, str]:
         # PySpark would look up the caller of every function of a column, and a pipeline has hundreds of them.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A plain path means the local disk to Penstock, so it must mean the same to Spark.
-        "spark.hadoop.fs.defaultFS": "file:///",
+        FILE_SYSTEM: "file:///",
+        **_RETAINED,
     }
 
 
 def _launch(settings: Mapping[str, str], folder: Path, early: tuple[Path, ...], brief: bool) -> Engine:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if settings["spark.master"].startswith("local"):
+    if is_one_machine(settings[MASTER]):
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # the Spark UI listens on this address, if it is switched on
     for logger in _NOISY_LOGGERS:
@@ -286,22 +262,42 @@ def _launch(settings: Mapping[str, str], folder: Path, early: tuple[Path, ...], 
     with log.open("ab") as stderr:
         try:
             launched = launch(on_command_line, early, stderr)
-            from pyspark import SparkConf  # while the JVM starts
-            from pyspark.sql import SparkSession
-
-            jvm = launched.connect()
-            with _own_signal_handlers():
-                context = jvm.context(SparkConf().setAll(list(settings.items())))
         except OSError as error:
             raise UserError(_cannot_start(str(error), log)) from None
-        except Exception as error:  # noqa: BLE001 - Py4J wraps whatever the JVM raised on a wrong setting
-            raise UserError(_cannot_start(_first_cause(error), log)) from None
+    jvm: Jvm | None = None
+    try:
+        from pyspark import SparkConf  # while the JVM starts
+        from pyspark.sql import SparkSession
+
+        jvm = launched.connect()
+        with _own_signal_handlers():
+            context = jvm.context(SparkConf().setAll(list(settings.items())))
+    except BaseException as error:
+        why = _why(error, launched.process)
+        _end(launched.process, jvm)
+        if isinstance(error, Exception):
+            raise UserError(_cannot_start(why, log)) from None
+        raise
     context.setLogLevel("WARN")
     for logger in _NOISY_LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     engine = Engine(SparkSession(context), log, jvm, brief)
     threading.Thread(target=engine._pump, args=(jvm.process.stdout,), daemon=True, name="jvm-console").start()
     return engine
+
+
+def _end(process: subprocess.Popen[bytes], jvm: Jvm | None) -> None:
+    """Lets a JVM end, and PySpark forget it: otherwise each later start in this process would get it again."""
+    if jvm is not None:
+        try:
+            jvm.close()
+        except (OSError, JvmError):
+            jvm.forget()
+    if process.stdin:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
 
 
 @contextlib.contextmanager
@@ -321,9 +317,17 @@ def _cannot_start(why: str, log: Path) -> Problem:
     return Problem("ENGINE007", f"Spark cannot start: {why}", f"mend the setting, or see {log}")
 
 
+def _why(error: BaseException, process: subprocess.Popen[bytes]) -> str:
+    """Why Spark did not start. On some wrong settings, such as a port of its page, Spark ends the whole JVM."""
+    if isinstance(error, (ConnectionError, JvmError)) and not isinstance(error, JavaError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return f"its JVM ended with exit code {process.wait(timeout=10)}"
+    return _first_cause(error)
+
+
 def _first_cause(error: BaseException) -> str:
     java = spark_internals.java_exception(error)
-    return str(java.toString()) if java is not None else str(error).splitlines()[0]
+    return str(java.toString()) if java is not None else (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _zipped_modules(root: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
@@ -111,9 +112,19 @@ def _to_fnmatch(part: str) -> str:
 
 
 def shown(file: str) -> str:
-    """A file as people name it: relative to where they are, if it is below."""
+    """A file as people name it: relative to where they are, if it is below. A cell of a notebook is `In[3]`."""
+    if cell := _cell(file):
+        return cell
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def _cell(file: str) -> str | None:
+    """The name of the notebook cell that IPython compiled under the name of this file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    known = shell.compile.format_code_name(file) if shell else None
+    return known[1] if known else None
 
 
 def braces_expanded(pattern: str) -> list[str]:

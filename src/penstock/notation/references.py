@@ -12,7 +12,20 @@ _REFERENCE_OR_ESCAPE = re.compile(rf"{_REFERENCE.pattern}|\$\$\{{")
 _SECRET_NAME = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|PASS$|_PWD$|SECRET|TOKEN|APIKEY|_KEY$|PRIVATE|CREDENTIAL|JAAS", re.IGNORECASE
 )
+_LOGIN = re.compile(r"(://[^/:@\s]*:)(?!\$\{)[^/@\s]+@")
+_PASSWORD_IN_URL = re.compile(r"([?&]password=)(?!\$\{)[^&\s\"']+", re.IGNORECASE)
+_SECRET_IN_LINE = re.compile(
+    r"""([\w.-]*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|jaas)[\w.-]*
+        ["']?\s*[:=]\s*)
+        ("(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|\$\{[^}]*\}|[^\s,\[\]{}"'|>][^,\]}]*)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 MASK = "••••••"
+
+
+def is_secret(name: str) -> bool:
+    """Does the name of a key or a variable sound like that of a secret?"""
+    return _SECRET_NAME.search(name) is not None
 
 
 class Unset(LookupError):
@@ -52,6 +65,28 @@ def resolve(value: Any, environ: Mapping[str, str]) -> Any:
     return _replace(value, lookup)
 
 
+def without_secrets(name: str, value: Any) -> Any:
+    """The value of a key as people may see it: a secret is masked, also inside a URL, and a reference is not."""
+    if isinstance(value, str):
+        if is_secret(name) and not _REFERENCE.fullmatch(value):
+            return MASK
+        return _LOGIN.sub(rf"\1{MASK}@", value)
+    if isinstance(value, Mapping):
+        return {key: without_secrets(str(key), item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(without_secrets(name, item) for item in value)
+    return value
+
+
+def line_without_secrets(line: str) -> str:
+    """A line of a user's file as people may see it: what is written for a key that sounds secret is masked."""
+    masked = _LOGIN.sub(rf"\1{MASK}@", line)
+    masked = _PASSWORD_IN_URL.sub(rf"\1{MASK}", masked)
+    return _SECRET_IN_LINE.sub(
+        lambda found: found[0] if _REFERENCE.search(found[2]) or MASK in found[2] else f"{found[1]}{MASK}", masked
+    )
+
+
 def sketch(text: str) -> str:
     """SQL with defaults, or a NULL, in place of its references: enough to parse it without knowing any value."""
     return _REFERENCE.sub(lambda match: match[2] if match[2] else "NULL", text)
@@ -73,7 +108,7 @@ class Mask:
 
     def __init__(self, declared: Iterable[str], environ: Mapping[str, str]) -> None:
         declared = set(declared)
-        values = {value for name, value in environ.items() if value and (name in declared or _SECRET_NAME.search(name))}
+        values = {value for name, value in environ.items() if value and (name in declared or is_secret(name))}
         # Inside JSON and Kafka's login, a secret with quotes is written with escapes.
         values |= {json.dumps(value, ensure_ascii=False)[1:-1] for value in values}
         # Longest first, so that one secret inside another leaves no rest. A very short value is hidden only where it

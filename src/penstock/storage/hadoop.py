@@ -67,9 +67,17 @@ class HadoopStorage:
             if not system.rename(self._path(old), target):
                 raise OSError(f"{old} could not be renamed to {new}")
 
+    def delete(self, path: str) -> None:
+        with _as_os_error():
+            self._system(path).delete(self._path(path), True)
+
     def make_folder(self, path: str) -> None:
         with _as_os_error():
             self._system(path).mkdirs(self._path(path))
+
+    def remove(self, path: str) -> None:
+        with _as_os_error():
+            self._system(path).delete(self._path(path), True)
 
     def _status(self, path: str) -> Any:
         """What is at a path; None when nothing is."""

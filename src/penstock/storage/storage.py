@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,14 @@ class Storage(Protocol):
         ...
 
     def rename(self, old: str, new: str) -> None: ...
+    def delete(self, path: str) -> None:
+        """Removes a file, or a folder with all that is in it; nothing when there is none."""
+        ...
+
     def make_folder(self, path: str) -> None: ...
+    def remove(self, path: str) -> None:
+        """Removes a file, or a folder with all that is in it; nothing when there is none."""
+        ...
 
 
 class LocalStorage:
@@ -84,8 +92,22 @@ class LocalStorage:
         to_local(new).parent.mkdir(parents=True, exist_ok=True)
         to_local(old).rename(to_local(new))
 
+    def delete(self, path: str) -> None:
+        local = to_local(path)
+        if local.is_dir() and not local.is_symlink():
+            shutil.rmtree(local)
+        else:
+            local.unlink(missing_ok=True)
+
     def make_folder(self, path: str) -> None:
         to_local(path).mkdir(parents=True, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        local = to_local(path)
+        if local.is_dir() and not local.is_symlink():
+            shutil.rmtree(local)
+        else:
+            local.unlink(missing_ok=True)
 
 
 def _matches_something(path: Path) -> bool:

@@ -167,7 +167,7 @@ def _as_row(row: Any) -> Row:
 
 
 def _as_frame(rows: list[Any]) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     return pd.DataFrame([row if isinstance(row, Mapping) else row.asDict() for row in rows])
 

@@ -110,7 +110,9 @@ class _PlanReader:
                 key = selected[int(key.value or 0) - 1].made_of
             elif key.kind == "column" and "?" in key.name:
                 by_alias = [column.made_of for column in selected if column.id == _bare(key.name)]
-                key = by_alias[0] if by_alias else key
+                # Spark looks for a column first: an alias that is made of one of its own name does not hide it.
+                hides = by_alias and not any(_bare(one.name) == _bare(key.name) for one in by_alias[0].walk())
+                key = by_alias[0] if hides else key
             keys.append(key)
         return keys
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from penstock.dead_letters.bad_records import Expectation
 from penstock.facts.operators import Operator
+from penstock.query.tags import TAGS, Tags
 from penstock.query.watermark import Watermark
 from penstock.spec import Part
 
@@ -31,6 +32,7 @@ class StepSpec(Part):
         default_factory=dict,
         description="Conditions that rows should meet, by name; for steps that keep no state.",
     )
+    tags: Tags = Field((), description=TAGS)
 
     @property
     def inputs(self) -> tuple[str, ...]:

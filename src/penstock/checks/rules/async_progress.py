@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from penstock.checks import places
 from penstock.checks.rule import Finding, Subject, rule
 from penstock.facts.streams import called, is_stateful, keeps_state
-from penstock.pipeline.model import Query
-from penstock.query.async_progress import CACHE, interval_of, lacks_cache
+from penstock.pipeline.progress_beside_work import is_asked, sink_in_the_way, trigger_in_the_way
+from penstock.query.async_progress import CACHE, lacks_cache
 
 _GUIDE = "Asynchronous progress tracking"
 _FIX = "remove `async_progress`, or set it to `false`"
@@ -29,10 +29,6 @@ _UNIQUE = """
     """
 
 
-def _asked(query: Query) -> bool:
-    return interval_of(query.settings.async_progress) is not None
-
-
 @rule(
     "ASYNC001",
     needs="plan",
@@ -47,7 +43,7 @@ def async_state(subject: Subject) -> Iterator[Finding]:
     State belongs to a batch that is written down. With asynchronous progress most batches are not.
     """
     for query, plan in subject.planned():
-        if not _asked(query) or not is_stateful(plan):
+        if not is_asked(query) or not is_stateful(plan):
             continue
         found = next(one for one in plan.walk() if keeps_state(one))
         yield (
@@ -81,7 +77,7 @@ def async_sink(subject: Subject) -> Iterator[Finding]:
     other rows after a crash, and rows would be passed over.
     """
     for query in subject.pipeline.queries:
-        if not _asked(query) or (why := _in_the_way(subject, query)) is None:
+        if not is_asked(query) or (why := sink_in_the_way(subject.pipeline, query)) is None:
             continue
         yield f"query `{query.name}` has `async_progress`, and {why}", _FIX, query.origin.at("async_progress")
 
@@ -111,7 +107,7 @@ def async_trigger(subject: Subject) -> Iterator[Finding]:
     progress down in its own way.
     """
     for query in subject.pipeline.queries:
-        if _asked(query) and not query.trigger.allows_async_progress:
+        if is_asked(query) and trigger_in_the_way(query):
             yield (
                 f"query `{query.name}` has `async_progress` with the trigger `{query.trigger}`",
                 f"{_FIX}; or use a trigger such as `1 second`, or `latency: low`",
@@ -146,26 +142,11 @@ def async_cache(subject: Subject) -> Iterator[Finding]:
     for query, plan in subject.planned():
         own = query.settings.spark
         in_real_time = query.trigger.kind == "real_time" and subject.spark_is_at_least(4, 3) and not is_stateful(plan)
-        if (_asked(query) or in_real_time) and lacks_cache({**subject.project.spark, **own}):
+        if (is_asked(query) or in_real_time) and lacks_cache({**subject.project.spark, **own}):
             origin = query.origin if CACHE in own else subject.project.origin
             yield (
-                f"query `{query.name}` {'has `async_progress`' if _asked(query) else 'runs in real time'},"
+                f"query `{query.name}` {'has `async_progress`' if is_asked(query) else 'runs in real time'},"
                 f" and `{CACHE}` is off",
-                f"remove `{CACHE}`" + (", or set `async_progress: false`" if _asked(query) else ""),
+                f"remove `{CACHE}`" + (", or set `async_progress: false`" if is_asked(query) else ""),
                 origin.at("spark", CACHE),
             )
-
-
-def _in_the_way(subject: Subject, query: Query) -> str | None:
-    other = next((sink for sink in query.sinks if not sink.spec.declared_capabilities.async_progress), None)
-    if other is not None:
-        return f"its sink `{other.name}` is no Kafka topic ({other.spec.type})"
-    if len(query.sinks) > 1:
-        return f"it has several sinks: {', '.join(f'`{sink.name}`' for sink in query.sinks)}"
-    if query.sink.spec.batch_sql is not None:
-        return f"its sink `{query.sink.name}` has `batch_sql`"
-    if not subject.pipeline.is_native(query):
-        sources = [(one, one.spec.declared_capabilities) for one in subject.pipeline.sources_of(query.name)]
-        looking = next(one for one, can in sources if can.checks_batches or can.refuses_batches)
-        return f"its source `{looking.name}` ({looking.spec.type}) looks at each batch before it is written"
-    return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checks.rule import Finding, Subject, rule
-from penstock.pipeline.model import Query
+from penstock.notation.references import has_reference
+from penstock.pipeline.model import QuerySettings
+from penstock.pipeline.project import Project
 from penstock.query.state_store import FORMAT, PROVIDER
 from penstock.query.watermark import POLICY
 from penstock.spec import to_option
@@ -106,7 +108,8 @@ def identity_lost(subject: Subject) -> Iterator[Finding]:
             why = "has no identity" if born.spark_id is None else f"has the identity {born.spark_id}"
             yield (
                 f"the checkpoint of `{query.name}` {why}; its manifest says {born.id}",
-                f"restore `{born.path}` from a backup; to begin anew, remove its manifest beside it too",
+                f"restore `{born.path}` from a backup, or begin a new checkpoint:"
+                f" `penstock checkpoint reset {subject.pipeline.name}.{query.name} --from earliest`",
                 query.origin.where,
             )
 
@@ -126,24 +129,29 @@ def birth_setting_changed(subject: Subject) -> Iterator[Finding]:
     """
     for query in subject.pipeline.queries:
         born = subject.disk.checkpoints.get(query.name)
-        for keys, setting, value in _set_by(query) if born else ():
-            before = born.settings.get(setting) if born else None
-            if before is not None and before != value:
-                written = query.settings.spark[setting] if keys[0] == "spark" else value
+        if born is None:
+            continue
+        own = {setting: (keys, value) for keys, setting, value in _set_by(query.settings)}
+        wide = {setting: (keys, value) for keys, setting, value in _set_by(subject.project)}
+        for setting, (keys, value) in {**wide, **own}.items():
+            before = born.settings.get(setting)
+            if before is not None and before != value and not has_reference(value):
+                origin = query.origin if setting in own else subject.project.origin
                 yield (
-                    f"`{keys[-1]}: {written}` has no effect on `{query.name}`: its checkpoint was born with {before}",
-                    "remove the setting, or start a new query under a new name",
-                    query.origin.at(*keys),
+                    f"`{keys[-1]}: {value}` has no effect on `{query.name}`: its checkpoint was created with {before}",
+                    "remove the setting, or begin a new checkpoint:"
+                    f" `penstock checkpoint reset {subject.pipeline.name}.{query.name} --from earliest`",
+                    origin.at(*keys),
                 )
 
 
-def _set_by(query: Query) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """The settings of Spark that a query's own keys set: the keys, the setting, the value."""
-    settings = query.settings
+def _set_by(settings: QuerySettings | Project) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """The settings of Spark that the keys of a query or a project set: the keys, the setting, the value."""
     for name, option in settings.spark.items():
         yield ("spark", name), name, to_option(option)
-    if settings.watermark_policy:
+    if isinstance(settings, QuerySettings) and settings.watermark_policy:
         yield ("watermark_policy",), POLICY, settings.watermark_policy
+    state = settings.state
     for key, setting in (("store", PROVIDER), ("format", FORMAT)):
-        if settings.state and getattr(settings.state, key) is not None and key in settings.state.model_fields_set:
-            yield ("state", key), setting, settings.state.settings[setting]
+        if state and getattr(state, key) is not None and key in state.model_fields_set:
+            yield ("state", key), setting, state.settings[setting]

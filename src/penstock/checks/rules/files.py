@@ -185,12 +185,11 @@ def missing_path(subject: Subject) -> Iterator[Finding]:
     Spark would fail at the first start. Most often a word is misspelled, or the folder is still to be made. A folder
     that a sink of the project writes into is no mistake: it will be there once that sink has run.
     """
-    sinks = [sink.spec for pipeline in (subject.pipeline, *subject.others) for sink in pipeline.sinks]
-    to_come = {subject.path(path) for sink in sinks if (path := getattr(sink, "path", None))}
+    to_come = {joint.source.name for joint in subject.joined.joints if joint.reader[0] == subject.pipeline.name}
     for source in subject.pipeline.sources:
         written = getattr(source.spec, "path", None)
         folder = subject.disk.folders.get(subject.path(written)) if written else None
-        if written and folder is not None and not folder.exists and subject.path(written) not in to_come:
+        if written and folder is not None and not folder.exists and source.name not in to_come:
             yield (
                 f"the path of source `{source.name}` does not exist: `{written}`",
                 "make the folder, or name one that exists",

@@ -184,11 +184,14 @@ def two_sinks_one_folder(subject: Subject) -> Iterator[Finding]:
     for index, (pipeline_name, sink, path) in enumerate(sinks):
         if pipeline_name != subject.pipeline.name:
             continue
-        earlier = [s for n, s, p in (*sinks[:index], *(x for x in sinks[index + 1 :] if x[0] != pipeline_name))
+        earlier = [(n, s) for n, s, p in (*sinks[:index], *(x for x in sinks[index + 1 :] if x[0] != pipeline_name))
                    if matches(subject.path(p), subject.path(path))]  # fmt: skip
         if earlier:
+            owner, other = earlier[0]
+            of_other = f" of `{owner}`" if owner != pipeline_name else ""
             yield (
-                f"sinks `{earlier[0].name}` and `{sink.name}` write into one folder: `{path}`",
+                f"sinks `{other.name}`{of_other} ({other.origin.where}) and `{sink.name}` write into one folder:"
+                f" `{path}`",
                 "give each sink a folder of its own",
                 sink.origin.at("path"),
             )

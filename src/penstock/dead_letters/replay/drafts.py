@@ -67,11 +67,22 @@ def drafts(home: Home, records: Iterable[RecordToReturn]) -> Iterator[Draft | tu
             yield Draft(path, tuple(lot), _content(spec, header, [_text(record, spec) for record in lot], path))
 
 
-def write(draft: Draft, storage: Storage, start: Callable[[], Engine], source: Files) -> list[str]:
-    """Puts the file into its folder, whole or not at all; gives the ids of the records in it. Raises Fault."""
+def write(
+    draft: Draft,
+    storage: Storage,
+    start: Callable[[], Engine],
+    source: Files,
+    note: Callable[[list[str]], None],
+) -> list[str]:
+    """Puts the file into its folder, whole or not at all; gives the ids of the records in it. Raises Fault.
+
+    `note` gets these ids just before the file is there: those of records that do not fit the source are not in it.
+    """
+    ids = [record.letter.id for record in draft.records]
     try:
         if draft.content is None:
-            return _write_rows(draft, source, start())
+            return _write_rows(draft, source, start(), note)
+        note(ids)
         if not is_local(draft.path):
             storage.write_text(draft.path, draft.content.decode("utf-8"))
         else:
@@ -80,7 +91,7 @@ def write(draft: Draft, storage: Storage, start: Callable[[], Engine], source: F
         folder = draft.path.rpartition("/")[0]
         raise Fault(UNSENT, f"no file can be written into `{folder}`: {error.strerror or error}",
                     "give this user the right to write there, or free some space", ("path",)) from None  # fmt: skip
-    return [record.letter.id for record in draft.records]
+    return ids
 
 
 def _files(home: Home) -> Files:
@@ -185,7 +196,7 @@ def _write_whole(file: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write_rows(draft: Draft, source: Files, engine: Engine) -> list[str]:
+def _write_rows(draft: Draft, source: Files, engine: Engine, note: Callable[[list[str]], None]) -> list[str]:
     """Spark writes the rows in the format of the source, into a folder that no source sees; then the file is moved."""
     from pyspark.errors import PySparkException
     from pyspark.sql.functions import col, from_json
@@ -210,6 +221,7 @@ def _write_rows(draft: Draft, source: Files, engine: Engine) -> list[str]:
     except PySparkException as error:
         raise Fault(UNSENT, f"the rows cannot be written as {source.format.type}: {str(error).splitlines()[0]}",
                     "mend the records, or the source's format", ("format",)) from None  # fmt: skip
+    note(ids)
     for entry in storage.entries(hidden):
         if entry.name.startswith("part-"):
             storage.rename(entry.path, draft.path)

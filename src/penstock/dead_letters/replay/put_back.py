@@ -60,7 +60,7 @@ def put_back(project: Opened, choice: LetterFilter, options: ReplayOptions) -> R
     if corrected is not None:
         choice = replace(choice, ids=tuple(corrected))
     outcomes: list[ReplayOutcome] = []
-    problems: list[Problem] = []
+    problems: list[Problem] = [*project.problems]
     for pipeline, letters in chosen(project, choice):
         if corrected is not None:
             require_copies(letters, corrected, options.corrected)

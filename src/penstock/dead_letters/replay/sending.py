@@ -15,6 +15,7 @@ from penstock.dead_letters.replay.arrived import HEADER
 from penstock.dead_letters.replay.homes import Home, RecordToReturn
 from penstock.dead_letters.replay.outcome import ReplayOutcome, Status
 from penstock.dead_letters.replay.planning import ToSend
+from penstock.dead_letters.replay_notes import ReplayNote
 from penstock.pipeline.model import Pipeline, Source
 from penstock.problems import Fault, Problem, UserError
 
@@ -91,12 +92,17 @@ class Sender:
             if self._dry_run:
                 yield from ((ReplayOutcome(one.letter, "would be sent", str(home)), one) for one in draft.records)
                 continue
-            with told(self._pipeline):
-                note = self._notes.begin(_ids(draft.records), home.source.name, file=draft.path)
-            written = set(drafts.write(draft, storage, self._project.engine, spec))
+            begun: list[ReplayNote] = []
+
+            def begin(ids: list[str], path: str = draft.path, begun: list[ReplayNote] = begun) -> None:
+                with told(self._pipeline):
+                    begun.append(self._notes.begin(ids, home.source.name, file=path))
+
+            written = set(drafts.write(draft, storage, self._project.engine, spec, begin))
             reached("during_replay")
             with told(self._pipeline):
-                self._notes.end(note, written)
+                for note in begun:  # none where no record fits
+                    self._notes.end(note, written)
             for one in draft.records:
                 arrived = one.letter.id in written
                 unfit = None if arrived else "it does not fit the columns of the source"
