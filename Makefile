@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup demo test proof judge lint docs bench performance lock clean
+.PHONY: help setup demo test proof judge faults lint docs bench performance lock clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -27,6 +27,10 @@ judge:  ## asks two Sparks whether they agree with every rule, and writes docs/a
 	@$(BIN)/python -m tests.judge .judge-4.1.json --every
 	@PYTHONPATH=.venv/spark-4.3 $(BIN)/python -m tests.judge .judge-4.3.json --every
 	@$(BIN)/python scripts/write_agreement.py .judge-4.1.json .judge-4.3.json
+
+faults:  ## breaks a running pipeline in every way that tests/faults knows, and writes docs/faults.md
+	@sh scripts/setup.sh tests
+	@PENSTOCK_WRITE_FAULTS=1 $(BIN)/python -m pytest tests/faults -m "proof or not proof"
 
 lint: setup  ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

@@ -43,3 +43,11 @@ def test_an_error_carries_all_its_problems() -> None:
 )
 def test_names_what_was_meant_only_when_it_is_near(word: str, known: list[str], said: str) -> None:
     assert did_you_mean(word, known) == said
+
+
+def test_a_notebook_shows_problems_in_place_of_a_traceback(monkeypatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    error = UserError((Problem("A", "one", "first", Where("In[3]", 4)), Problem("B", "two", "x", severity="warning")))
+    assert error._render_traceback_() == ["error A  one", "  In[3]:4:1", "  fix: first", "warning B  two", "  fix: x"]
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b[" in error._render_traceback_()[0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.notation import references
-from penstock.notation.references import MASK, Mask, Unset
+from penstock.notation.references import MASK, Mask, Unset, line_without_secrets
 
 ENVIRON = {"HOST": "db", "PORT": "5432", "EMPTY": "", "ODD": "a$${b}${HOST}"}
 
@@ -123,3 +123,23 @@ def test_no_secret_is_left_in_any_text(secret: str, before: str, after: str) -> 
     hidden = Mask(["S"], {"S": secret})(before + secret + after)
     assert secret not in hidden.replace(MASK, "") or secret in MASK or secret in before + after
     assert MASK in hidden
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("  password: hunter2", "  password: ••••••"),
+        ('{url: "postgresql://shop:hunter2@db/shop", table: t}', '{url: "postgresql://shop:••••••@db/shop", table: t}'),
+        ("{type: spark, options: {api_token: 'hunter2', a: b}}", "{type: spark, options: {api_token: ••••••, a: b}}"),
+        ('sources.Kafka(password="hunter2", topics=["a"])', 'sources.Kafka(password=••••••, topics=["a"])'),
+        ("url: jdbc:mysql://db/shop?password=hunter2&ssl=true", "url: jdbc:mysql://db/shop?password=••••••&ssl=true"),
+        ("  sasl.jaas.config: 'a required password=\"hunter2\";'", "  sasl.jaas.config: ••••••"),
+        ('  "ssl.key.password": "hun\\"ter2" # why', '  "ssl.key.password": •••••• # why'),
+        ("  password: ${PASSWORD}", "  password: ${PASSWORD}"),
+        ("  secrets: [PG_PASSWORD]", "  secrets: [PG_PASSWORD]"),
+        ("  idempotency_key: [id]", "  idempotency_key: [id]"),
+        ("  url: postgresql://shop:${PASSWORD}@db/shop", "  url: postgresql://shop:${PASSWORD}@db/shop"),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_file_is_shown_without_secrets(line: str, shown: str):
+    assert line_without_secrets(line) == shown

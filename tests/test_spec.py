@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, ValidationError
 
+from penstock import sinks, sources
 from penstock.notation.durations import Duration
 from penstock.notation.paths import PathText
 from penstock.query.triggers import AnyTrigger
@@ -127,3 +128,32 @@ def test_the_type_of_a_part_is_given_however_it_is_made() -> None:
 def test_spells_names_and_values_as_spark_does() -> None:
     assert camel("max_files_per_trigger") == "maxFilesPerTrigger"
     assert [to_option(value) for value in (True, False, 5, 1.5, "X")] == ["true", "false", "5", "1.5", "X"]
+
+
+def test_a_part_that_python_writes_wrong_is_problems_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(ValidationError) as raised:
+        sources.Files(pth="in", format="text")
+    wrong, place, fix = raised.value._render_traceback_()  # type: ignore[attr-defined]
+    assert wrong == "error SPEC007  unknown key `pth` — did you mean `path`?"
+    assert place.startswith("  tests/test_spec.py:")
+    assert fix == "  fix: write `path`"
+
+
+def test_what_is_wrong_with_a_secret_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValidationError) as raised:
+        sources.Kafka(servers="h:1", topics=["t"], format="text", username="u", password=4711)
+    assert "4711" not in "".join(raised.value._render_traceback_())  # type: ignore[attr-defined]
+
+
+def test_a_part_reads_as_it_was_written_without_its_secrets() -> None:
+    kafka = sources.Kafka(servers="h:1", topics=["t"], format="text", username="u", password="hunter2")
+    assert repr(kafka) == (
+        "Kafka(servers='h:1', username='u', password='••••••', topics=('t',), format=TextMessageRead())"
+    )
+    nested = sources.Spark(format="x", spark_options={"my.token": "hunter2"})
+    assert "hunter2" not in repr(nested)
+    assert "${PW}" in repr(kafka.model_copy(update={"password": "${PW}"}))
+    written = sinks.Postgres(url="postgresql://u:hunter2@h/db", table="t")
+    assert "hunter2" not in repr(written)
+    assert "postgresql://u:••••••@h/db" in repr(written)

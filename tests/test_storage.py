@@ -69,6 +69,13 @@ def test_renames_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:
     assert not (tmp_path / "old").exists()
 
 
+def test_removes_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
+    storage.write_text(str(tmp_path / "x" / "y" / "f"), "")
+    for _ in range(2):
+        storage.remove(str(tmp_path / "x"))
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_joins_with_one_slash() -> None:
     assert join("s3a://bucket/", "a", "b") == "s3a://bucket/a/b"
     assert join("/storage", "checkpoints") == "/storage/checkpoints"

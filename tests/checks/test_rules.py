@@ -210,7 +210,7 @@ CASES = {
             Disk(),
         ),
         place="pipeline.yaml:4:57",
-        said="born with 2",
+        said="created with 2",
     ),
 }
 
@@ -310,3 +310,12 @@ def test_another_pipeline_may_read_what_a_sink_writes(tmp_path: Path) -> None:
 )
 def test_references_are_not_judged_before_they_are_resolved(text: str, tmp_path: Path) -> None:
     assert judge(subject_of(text, tmp_path)) == ()
+
+
+def test_a_setting_of_the_project_that_a_checkpoint_overrules_is_reported_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text("name: test\nspark: {spark.sql.streaming.multipleWatermarkPolicy: max}\n")
+    subject = subject_of(CASES["CHECKPOINT006"].text, ROOT, Disk())
+    wide = project.load(tmp_path, None)
+    born = replace(BORN, settings={"spark.sql.streaming.multipleWatermarkPolicy": "min"})
+    told = judge(replace(subject, project=wide, disk=Disk(checkpoints={"lines": born})), spec=False, disk=True)
+    assert [(one.code, one.where and one.where.line) for one in told] == [("CHECKPOINT005", 2)]

@@ -112,6 +112,29 @@ def test_a_function_that_writes_a_batch_twice_is_told(penstock, project):
     assert penstock("check", "--fast", "--json", at=project).json["problems"] == []
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        'url: "postgresql://shop:hunter2@db/shop"',
+        "url: postgresql://db/shop, username: shop, password: hunter2",
+        "url: postgresql://db/shop, username: shop, password: 'hunter2'",
+    ],
+)
+def test_a_secret_in_a_file_is_not_printed(penstock, project, written):
+    sink = f"{{of: ticks, type: postgres, table: t, {written}}}"
+    text = f"pipeline: open\nsources: {{ticks: {{type: rate}}}}\nsinks:\n  out: {sink}\n"
+    place(project / "pipelines/one.yaml", text)
+    for how in ((), ("--json",), ("--sarif", "-")):
+        ended = penstock("check", "--fast", *how, at=project)
+        assert "SECRET001" in ended.out
+        assert "hunter2" not in ended.out + ended.err
+    # Other problems of the same line show it too.
+    place(project / "pipelines/one.yaml", text.replace("table: t", "tabel: t"))
+    ended = penstock("check", "--fast", at=project)
+    assert "SPEC007" in ended.out
+    assert "hunter2" not in ended.out + ended.err
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("on_shared_spark")
 class TestWithSpark:

@@ -34,7 +34,11 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_json_and_explains_itself(command, penstock):
-    group = {"dev": ["kafka"], "dead-letters": ["list", "show", "export", "replay"]}.get(command)
+    group = {
+        "dev": ["kafka"],
+        "dead-letters": ["list", "show", "export", "replay"],
+        "checkpoint": ["list", "show", "verify", "reset"],
+    }.get(command)
     for words in [(command, word) for word in group] if group else [(command,)]:
         ended = penstock(*words, "--help")
         assert ended.code == 0
@@ -162,8 +166,21 @@ def test_check_shows_each_promise_with_its_reason(penstock, project, on_shared_s
 def test_a_run_without_a_terminal_prints_a_line_per_batch(penstock, project, on_shared_spark):
     ended = penstock("run", "--once", at=project)
     assert ended.code == 0
+    assert re.search(r"\d shop\.loud started · exactly-once\n", ended.out)
     assert re.search(r"shop\.loud batch 0 · 2 rows in · 2 out", ended.out)
     assert "✓ shop.loud done: 1 batch · 2 rows in · 2 out · exactly-once" in ended.out
+
+
+@pytest.mark.spark
+def test_each_event_is_a_line_of_json_and_the_result_is_the_last(penstock, project, on_shared_spark):
+    ended = penstock("run", "--once", "--events", at=project)
+    *lines, last = map(json.loads, ended.out.splitlines())
+    news = [line for line in lines if line["event"] not in ("working", "idle", "backlog_taken", "lag_seen")]
+    assert [line["event"] for line in news] == ["query_started", "batch_done", "stopped"]
+    assert {(line["pipeline"], line["query"]) for line in lines} == {("shop", "loud")}
+    assert news[1]["rows_in"] == 2
+    assert news[2]["state"] == "done"
+    assert (last["event"], last["ok"], last["queries"][0]["rows_out"]) == ("run_ended", True, 2)
 
 
 @pytest.mark.spark

@@ -73,6 +73,33 @@ def test_no_dead_letters_is_well(penstock, project):
     assert penstock("dead-letters", "list", "--json").json == {"ok": True, "letters": 0, "groups": []}
 
 
+def test_a_broken_file_does_not_hide_the_letters_of_other_pipelines(penstock, two):
+    (two / "pipelines/other.yaml").write_text("pipeline: [\n")
+    ended = penstock("dead-letters", "list", "--json", at=two)
+    assert (ended.code, ended.json["ok"], ended.json["letters"]) == (1, False, 2)
+    (problem,) = ended.json["problems"]
+    assert problem["where"]["file"] == "pipelines/other.yaml"
+    ended = penstock("dead-letters", "list")
+    assert (ended.code, "2 dead letters" in ended.out, problem["message"] in ended.err) == (1, True, True)
+    ended = penstock("dead-letters", "show", "--json")
+    assert (ended.code, ended.json["total"], ended.json["problems"]) == (1, 2, [problem])
+    ended = penstock("dead-letters", "export")
+    assert (ended.code, len(ended.out.splitlines()), problem["message"] in ended.err) == (1, 2, True)
+    ended = penstock("dead-letters", "replay", "--check", "decoded", "--dry-run", "--json")
+    assert (ended.code, ended.json["counts"], ended.json["problems"]) == (1, {"would be sent": 1}, [problem])
+    ended = penstock("dead-letters", "show", "--check", "unheard", "--json")
+    assert [one["code"] for one in ended.json["problems"]] == [problem["code"], "DEADLETTER001"]
+    assert penstock("dead-letters", "list", "shop", "--json").code == 0  # not asked for, not in the way
+    (two / "pipelines/shop.yaml").write_text("nothing\n")
+    assert penstock("dead-letters", "list").code == 1
+
+
+def test_pipelines_of_one_name_are_left_out(penstock, two):
+    (two / "pipelines/again.yaml").write_text(PIPELINE)
+    ended = penstock("dead-letters", "list", "--json", at=two)
+    assert (ended.code, [one["code"] for one in ended.json["problems"]]) == (1, ["GRAPH003"])
+
+
 def test_list_counts_by_node_and_check(penstock, two):
     groups = penstock("dead-letters", "list", "--json", at=two).json["groups"]
     assert [(group["node"], group["check"], group["letters"], group["replayed"]) for group in groups] == [

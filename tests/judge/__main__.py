@@ -15,12 +15,13 @@ from pathlib import Path
 
 from penstock.engine import session
 from penstock.engine.broker import Broker
+from tests.conftest import QUICK_JVM
 from tests.judge.cases import cases
 from tests.judge.verdicts import Starts, verdicts
 from tests.services import create_topic
 
 # More slots than cores: a query in continuous or real time holds its own.
-SETTINGS = {"spark.master": "local[8]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+SETTINGS = {"spark.master": "local[8]", "spark.driver.extraJavaOptions": QUICK_JVM}
 
 
 def main(out: Path, *, every: bool) -> None:

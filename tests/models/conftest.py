@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.actions.run import RunResult
-from penstock.supervise.loop import QueryView
+from penstock.supervise.query_view import QueryView
 from tests.conftest import place
 from tests.models import collected
 from tests.models.events import SCHEMA, START, Stream

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
 
-from penstock.supervise.loop import QueryView
+from penstock.supervise.query_view import QueryView
 from tests.models.collected import held
 
 SETTINGS = "name: test\nspark: {spark.sql.shuffle.partitions: 1}\nstate: {store: hdfs}\n"

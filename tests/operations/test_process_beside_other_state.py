@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,7 @@ SOURCE = """\
   {name}:
     type: files
     path: {name}
+    max_files_per_trigger: 1
     format: {{type: json, schema: "k STRING, ts TIMESTAMP"}}
     watermark: {{column: ts, delay: 1 second}}
 """
@@ -69,6 +71,8 @@ BATCHES = (
     [("z", 90)],  # ends every window before it
     [("z", 91)],
 )
+RUNS = (range(3), range(3, len(BATCHES)))
+"""The batches of each run."""
 
 
 def rows_of(batch: list[tuple[str, int]]) -> str:
@@ -96,9 +100,11 @@ def written(tmp_path: Path, run_once: Callable) -> Callable[[str], list[dict[str
         place(root / "numbering.py", MODULE)
         text = PIPELINE.format(sources=sources, numbered=NUMBERED, step=STEPS[kind])
         place(root / "pipelines/p.yaml", text)
-        for number, batch in enumerate(BATCHES):  # each run resumes the state of the one before
-            for name in names:
-                place(root / name / f"{number}.json", rows_of(batch))
+        for of_run in RUNS:  # the second resumes the state of the first
+            for number in of_run:
+                for name in names:
+                    place(root / name / f"{number}.json", rows_of(BATCHES[number]))
+                    os.utime(root / name / f"{number}.json", (number, number))  # Spark takes the oldest first
             assert not errors_in(run_once(root).problems)
         checkpoint = root / "storage/checkpoints/p/out/0001"
         assert [state.encoding for state in processor_states(LocalStorage(), str(checkpoint))] == ["unsaferow"]

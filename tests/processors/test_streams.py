@@ -149,7 +149,7 @@ def ran(root: Path, engine) -> Path:
     from dataclasses import replace
 
     from penstock.actions.run import RunOptions, run
-    from penstock.supervise.loop import Stop
+    from penstock.supervise.stopping import Stop
 
     shared = replace(engine, jvm=None)
     collected.held.clear()

@@ -15,7 +15,7 @@ from penstock.actions.run import RunOptions, run
 from penstock.actions.show import show
 from penstock.engine.session import Engine
 from penstock.problems import Problem, errors_in
-from penstock.supervise.loop import Stop
+from penstock.supervise.stopping import Stop
 from penstock.testing import ProcessorTester
 from tests.conftest import place
 
