@@ -37,20 +37,26 @@ class InputFiles:
         self._vanished = VanishedFiles(streaming, session, self._storage, self._checkpoint, self._sources)
         self._committed = committed
 
-    def look(self, reported: Sequence[int], *, wait: bool) -> Failure | None:
-        """Why the query must stop, if it must. With `wait` nothing of the reported batches is left for later."""
+    def look(self, reported: Sequence[int], *, wait: bool) -> PassedOver | None:
+        """What the query must stop for, if anything. With `wait` nothing of the reported batches is left for later."""
         for lost in self._vanished.look(reported) if self._vanished else ():
             if not lost.is_allowed:
-                problem = lost.problem(committed=self._committed() >= lost.batch)
-                return Failure("missing_file", problem, lost.files[0], lost.batch, lost.files)
+                return lost
             if (lost.source.name, lost.batch) not in self._known:  # a batch that is run again counts once
                 self._known.add((lost.source.name, lost.batch))
                 self._new.append(lost)
         for dropped in self._lines.look(reported, wait=wait):
             self._new.append(dropped)
             if dropped.stops:
-                return Failure("bad_record", dropped.problem, f"{dropped.file} {dropped.lines}", dropped.batch)
+                return dropped
         return None
+
+    def failure_of(self, lost: PassedOver) -> Failure:
+        """Why the query had to stop. Asked once it has stopped: until then its batch may still be committed."""
+        if isinstance(lost, Dropped):
+            return Failure("bad_record", lost.problem, f"{lost.file} {lost.lines}", lost.batch)
+        problem = lost.problem(committed=self._committed() >= lost.batch)
+        return Failure("missing_file", problem, lost.files[0], lost.batch, lost.files)
 
     def new_passed_over(self) -> list[PassedOver]:
         """What was passed over since it was asked last."""

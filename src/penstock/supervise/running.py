@@ -312,10 +312,11 @@ class RunningQuery:
 
     def _look_for_files(self, reported: Sequence[int]) -> None:
         """Stops the query if its files were not read as they should; `failure` says which and why."""
-        if self._failure is not None or (stops := self._files.look(reported, wait=not self.is_active)) is None:
+        if self._failure is not None or (lost := self._files.look(reported, wait=not self.is_active)) is None:
             return
-        self._failure = replace(stops, problem=self._masked(stops.problem))
         self._started.stop()
+        stopped_by = self._files.failure_of(lost)
+        self._failure = replace(stopped_by, problem=self._masked(stopped_by.problem))
 
     def _reported_since(self, batch: int) -> Iterator[dict[str, Any]]:
         """Newest first."""
