@@ -19,6 +19,7 @@ from penstock.checks.every_rule import judge
 from penstock.checks.rule import Subject
 from penstock.engine import session
 from penstock.engine.connectors import available
+from penstock.engine.latency import FILE_MANAGER, RENAMING
 from penstock.engine.session import Engine
 from penstock.engine.spark_versions import minor
 from penstock.lakes.catalogs import IcebergCatalog
@@ -130,6 +131,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         "spark.sql.shuffle.partitions": "2",
         # Delta's default of 50 takes seconds for each commit on two cores.
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Hadoop starts a process, often four, for each file that these two write otherwise. One JVM uses each table.
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        FILE_MANAGER: RENAMING,
         # Spark describes each plan for a page that nobody opens; the short description is quicker made.
         "spark.sql.ui.explainMode": "simple",
         # Rows that a test makes are an RDD, as those of a batch are, and not a part of the plan.
@@ -138,8 +142,29 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     } | IcebergCatalog(warehouse=str(folder / "lake")).settings("lake")
     known = available(minor(session.installed_version()))  # a new Spark may not have them all
     started = session.start("tests", settings, folder, connectors=[name for name in CONNECTORS if name in known])
-    yield started
+    with _one_daemon_for_projects_without_modules():
+        yield started
     started.close()
+
+
+@contextmanager
+def _one_daemon_for_projects_without_modules() -> Iterator[None]:
+    """Spark starts a Python daemon for each path of modules, and keeps it: a second of CPU and 120 MB for each project.
+
+    A project that has modules gets its own, as in a run.
+    """
+    of_project = Engine.use_modules_of
+
+    def use_modules_of(self: Engine, root: Path) -> None:
+        if any(root.rglob("*.py")):
+            of_project(self, root)
+        else:
+            environment: dict[str, str] = self.spark.sparkContext.environment
+            environment.pop("PYTHONPATH", None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "use_modules_of", use_modules_of)
+        yield
 
 
 @pytest.fixture
