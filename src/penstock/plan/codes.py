@@ -182,4 +182,12 @@ CODES: tuple[Code, ...] = (
         "A table that rows are looked up in, an `explode`, a union or a column that a processor reads has changed. The"
         " state was built from rows that were made in the old way.",
     ),
+    Code(
+        "PLAN031",
+        "A source decodes its records in another way",
+        "The columns keep their names and types, and what they hold comes about differently: another format of dates,"
+        " other separators, another order of the columns of a CSV file. Where the query keeps state, the state holds"
+        " values of the old kind, and new ones would be counted with them. Without state, rows are decoded in the new"
+        " way from here on.",
+    ),
 )

@@ -11,13 +11,14 @@ from penstock.notation.paths import is_local
 from penstock.notation.references import without_secrets
 from penstock.pipeline.model import Pipeline, Query, Sink, Source
 from penstock.pipeline.project import Project
+from penstock.plan import decoding
 from penstock.plan.expressions import digest
 
 KEYS = ("path", "table", "topics", "topic_pattern", "assign", "topic", "topic_column", "servers", "url", "endpoint",
          "query", "host", "port", "each_batch", "foreach")  # fmt: skip
 """The keys of sources and sinks that say where they read or write."""
 _SETTINGS = ("starting", "starting_version", "starting_timestamp", "from_timestamp", "from_snapshot", "writes", "write",
-             "keys", "format", "partition_by", "rows_per_second", "change_feed")  # fmt: skip
+             "keys", "partition_by", "rows_per_second", "change_feed", *decoding.SETTINGS)  # fmt: skip
 """What a resume ignores, or what changes the meaning of what is written."""
 
 

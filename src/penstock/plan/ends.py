@@ -31,7 +31,7 @@ def source_findings(
 ) -> Iterator[PlanFinding]:
     """`order_…` are the streams as Spark numbers them."""
     old, new = {one.name: one for one in before}, {one.name: one for one in now}
-    renamed = _renamed(old, new)
+    renamed = renamed_ends(old, new)
     if tuple(order_before) != tuple(renamed.get(name, name) for name in order_now):
         yield _order(order_before, order_now, query, reset, at)
         return
@@ -42,7 +42,7 @@ def source_findings(
         yield from _source(kept, place, query, reset, at)
 
 
-def _renamed(old: Mapping[str, EndPlace], new: Mapping[str, EndPlace]) -> dict[str, str]:
+def renamed_ends(old: Mapping[str, EndPlace], new: Mapping[str, EndPlace]) -> dict[str, str]:
     """New names of sources that read the same place as before: by new name, the old one."""
     gone = {name: one for name, one in old.items() if name not in new}
     found: dict[str, str] = {}
@@ -131,7 +131,7 @@ def sink_findings(
     before: Sequence[EndPlace], now: Sequence[EndPlace], query: str, reset: str, last_batch: int | None, at: At
 ) -> Iterator[PlanFinding]:
     old, new = {one.name: one for one in before}, {one.name: one for one in now}
-    renamed = _renamed(old, new)
+    renamed = renamed_ends(old, new)
     rest = [one for one in before if one.name not in new and one.name not in renamed.values()]
     for name, place in new.items():
         kept = old.get(name) or old.get(renamed.get(name, ""))

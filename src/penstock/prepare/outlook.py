@@ -19,6 +19,7 @@ from penstock.pipeline.project import Project
 from penstock.pipeline.text_plan import plan_of_query
 from penstock.plan import end_places
 from penstock.plan.compare import Locate, changed_code, signature_findings
+from penstock.plan.decoding import decoding_findings
 from penstock.plan.ends import mode_findings, sink_findings, source_findings, unknown_state
 from penstock.plan.expressions import digest
 from penstock.plan.text_shape import code_not_judged, not_judged, shape_findings, stateful_operators, text_shape_of
@@ -55,6 +56,8 @@ def plan_query(
         if now is None:
             before, order = _orders(recorded, _shape(project, pipeline, query), _streams(pipeline, query))
         findings += source_findings(recorded.sources, before, read, order, query.name, reset, at)
+        stateful = recorded.signature.is_stateful
+        findings += decoding_findings(recorded.sources, read, query.name, reset, at, stateful=stateful)
         written_to = end_places.sinks(original, query, project)
         findings += sink_findings(recorded.sinks, written_to, query.name, reset, born.last_commit, at)
         findings += mode_findings(str(recorded.definition.get("mode", "")), query)
