@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.actions.plan import plan
 from penstock.plan.verdict import QueryPlan
-from tests.edits.shapes import COUNT, SUMS, Text
+from tests.edits.shapes import COUNT, SUMS, WINDOWS, Text
 from tests.edits.test_edits import FIRST, feed, outcome, project
 
 SALTED = SUMS.with_(
@@ -62,3 +62,40 @@ def test_a_manifest_of_format_1_resumes_only_what_was_not_edited(tmp_path, run_o
         assert planned(root, COUNT, engine).verdict == "resume"
         for edit in (swapped, stateless, moved, COUNT.with_(a="b")):
             assert "PLAN022" in {one.code for one in planned(root, edit, engine).findings}, (edit, engine)
+
+
+def test_state_that_holds_times_belongs_to_its_time_zone(tmp_path, run_once, start_engine):
+    tokyo = ", spark: {spark.sql.session.timeZone: Asia/Tokyo}"
+    for base, verdict in ((WINDOWS, "restart"), (COUNT, "resume")):
+        root = project(tmp_path / verdict, base)
+        feed(root, FIRST)
+        assert outcome(run_once, root)
+        for engine in (start_engine, None):
+            assert planned(root, base, engine).verdict == "resume"
+            moved = planned(root, base.with_(query=tokyo), engine)
+            assert (moved.verdict, "PLAN032" in [one.code for one in moved.findings]) == (verdict, verdict == "restart")
+        assert outcome(run_once, project(root, base.with_(query=tokyo))) == (verdict == "resume")
+        assert outcome(run_once, project(root, base))
+
+
+def test_columns_of_csv_that_change_places_are_refused_where_there_is_state(tmp_path, run_once, start_engine):
+    base = SUMS.with_(columns="k STRING, v BIGINT, u BIGINT")
+    as_csv = ("format: {type: json,", "format: {type: csv,")
+
+    def written(text: Text) -> Path:
+        root = project(tmp_path, text)
+        file = root / "pipelines" / "p.yaml"
+        file.write_text(file.read_text().replace(*as_csv, 1))
+        return root
+
+    root = written(base)
+    (root / "a").mkdir(exist_ok=True)
+    (root / "a" / "0.csv").write_text("x,1,10\ny,2,20\n")
+    assert outcome(run_once, root)
+    exchanged = base.with_(columns="k STRING, u BIGINT, v BIGINT")
+    for engine in (start_engine, None):
+        (found,) = plan(written(exchanged), (), None, engine).queries
+        assert "PLAN031" in [one.code for one in found.findings]
+        assert found.verdict == "restart"
+    assert not outcome(run_once, root)
+    assert outcome(run_once, written(base))

@@ -54,6 +54,8 @@ _RETAINED = {
     "spark.ui.retainedTasks": "5000",
 }
 """A run lasts for months: what Spark keeps of batches that are done is kept short."""
+TIME_ZONE, UTC = "spark.sql.session.timeZone", "UTC"
+"""How text without a zone becomes a timestamp, and what everything runs with unless a setting says otherwise."""
 _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 
 
@@ -233,7 +235,7 @@ def _defaults(name: str, folder: Path) -> dict[str, str]:
         "spark.master": "local[*]",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
+        TIME_ZONE: UTC,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f'-Dderby.system.home="{folder}"',
         # PySpark would look up the caller of every function of a column, and a pipeline has hundreds of them.

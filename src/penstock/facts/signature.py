@@ -77,6 +77,8 @@ class Signature:
     """By column of a source, such as `orders.amount`, its type."""
     code: Mapping[str, str] = field(default_factory=dict)
     """By function, class or module of the user, the hash of its code with all that it uses of the project."""
+    zone: str = ""
+    """The session time zone, by which text becomes a timestamp and a timestamp a day. Old manifests have none."""
 
     @property
     def is_stateful(self) -> bool:
@@ -89,6 +91,7 @@ class Signature:
         pattern = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, names))})\.")
         data = _replaced(asdict(self), lambda text: pattern.sub(lambda found: f"{names[found[1]]}.", text))
         data |= {"sources": [names.get(one, one) for one in self.sources], "code": self.code, "spark": self.spark}
+        data |= {"zone": self.zone}
         return self.from_json(data)
 
     def to_json(self) -> dict[str, Any]:
@@ -105,6 +108,7 @@ class Signature:
             tuple(OutputColumn(**one) for one in data["output"]),
             dict(data["types"]),
             dict(data["code"]),
+            data.get("zone", ""),
         )
 
 

@@ -190,4 +190,11 @@ CODES: tuple[Code, ...] = (
         " values of the old kind, and new ones would be counted with them. Without state, rows are decoded in the new"
         " way from here on.",
     ),
+    Code(
+        "PLAN032",
+        "The session time zone is another one",
+        "`spark.sql.session.timeZone` decides which moment a text without a zone means, and to which day or hour a"
+        " moment belongs. State that was built in the old zone would be mixed with rows of the new one: shifted days,"
+        " windows with two meanings.",
+    ),
 )

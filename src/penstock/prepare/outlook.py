@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from penstock.checkpoint import generations
 from penstock.checkpoint.damage import reset_command
+from penstock.engine import resolve
+from penstock.engine.session import TIME_ZONE, UTC
 from penstock.facts.operators import Operator
 from penstock.facts.signature import Recorded, Signature, TextShape
 from penstock.facts.stored import CheckpointFacts
@@ -23,6 +26,7 @@ from penstock.plan.decoding import decoding_findings
 from penstock.plan.ends import mode_findings, sink_findings, source_findings, unknown_state
 from penstock.plan.expressions import digest
 from penstock.plan.text_shape import code_not_judged, not_judged, shape_findings, stateful_operators, text_shape_of
+from penstock.plan.time_zone import zone_findings
 from penstock.plan.verdict import PlanFinding, QueryPlan
 from penstock.prepare.signing import code_hashes, hiding
 from penstock.problems import Where
@@ -58,6 +62,8 @@ def plan_query(
         findings += source_findings(recorded.sources, before, read, order, query.name, reset, at)
         stateful = recorded.signature.is_stateful
         findings += decoding_findings(recorded.sources, read, query.name, reset, at, stateful=stateful)
+        zone = now.zone if now else _zone(project, query)
+        findings += zone_findings(recorded.signature, zone, query.name, reset, query.origin.where)
         written_to = end_places.sinks(original, query, project)
         findings += sink_findings(recorded.sinks, written_to, query.name, reset, born.last_commit, at)
         findings += mode_findings(str(recorded.definition.get("mode", "")), query)
@@ -191,6 +197,12 @@ def _orders(
         return recorded.shape.sources, shape.sources
     before = tuple(one.name for one in recorded.sources if not one.static)
     return before, before if sorted(before) == sorted(streams) else streams
+
+
+def _zone(project: Project, query: Query) -> str:
+    """The session time zone that a start would use."""
+    given = {**resolve.project_settings(project, os.environ), **query.settings.spark}
+    return str(given.get(TIME_ZONE, UTC))
 
 
 def _streams(pipeline: Pipeline, query: Query) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from penstock.dead_letters.as_step import DeadLetters
 from penstock.dead_letters.bad_records import ARRIVED, HIDDEN
 from penstock.engine import resolve
 from penstock.engine.build import Built, Reading, frames
-from penstock.engine.session import Engine
+from penstock.engine.session import TIME_ZONE, Engine
 from penstock.facts.signature import Signature
 from penstock.notation.references import is_secret
 from penstock.pipeline.model import Pipeline, Query, Step
@@ -51,7 +51,7 @@ def signature_of(
     code = code_hashes(pipeline, built.query, project.root)
     if isinstance(pipeline.nodes[built.query.name].spec, DeadLetters):
         streams = [one.name for one in pipeline.sources_of(built.query.name) if not one.spec.is_static]
-        return Signature(engine.version, tuple(streams), code=code)
+        return Signature(engine.version, tuple(streams), code=code, zone=built.session.conf.get(TIME_ZONE) or "")
     with tempfile.TemporaryDirectory(prefix="penstock-signature-") as folder:
         # Spark's JSON leaves the values of a set out; a list has them.
         session = engine.session({**settings, "spark.sql.optimizer.inSetConversionThreshold": "1000000"})
@@ -88,6 +88,7 @@ def signature_of(
         found.output,
         found.types,
         code,
+        session.conf.get(TIME_ZONE) or "",
     )
 
 
@@ -121,7 +122,7 @@ def _texts(rows: DataFrame, hide: Callable[[str], str]) -> PlanTexts:
 
 def _today(session: SparkSession) -> date:
     try:
-        return datetime.now(ZoneInfo(session.conf.get("spark.sql.session.timeZone") or "UTC")).date()
+        return datetime.now(ZoneInfo(session.conf.get(TIME_ZONE) or "UTC")).date()
     except (ZoneInfoNotFoundError, ValueError):  # an offset, such as `+02:00`
         return datetime.now(UTC).date()
 
